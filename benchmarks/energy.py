@@ -96,7 +96,9 @@ def trials(model: Model) -> Sequence[tuple[str, float, float]]:
 
 def board_file(model: Model) -> str:
     """The `[energy]` table of the board files."""
-    lines = ["[energy]", f"pe_off_uw = {1e6 * model.off:.0f}", f"uncertainty_percent = {worst_percent(model):.0f}"]
+    # 15 %, or the largest error on the measurements that were not fitted
+    worst = max(15.0, *(100 * abs(said / found - 1) for _, found, said in trials(model)))
+    lines = ["[energy]", f"pe_off_uw = {1e6 * model.off:.0f}", f"uncertainty_percent = {worst:.0f}"]
     lines += [f"{name} = {value:.2g}" for name, value in TRAFFIC.items()]
     lines += [f"dram_idle_uw = {DRAM_IDLE_UW}", "traffic_uncertainty_percent = 100"]
     for level in (HIGH, LOW):
@@ -111,12 +113,6 @@ def board_file(model: Model) -> str:
     return "\n".join(lines)
 
 
-def worst_percent(model: Model) -> float:
-    """Uncertainty of a frame's energy in percent: 15, or the model's largest error on the measurements that were not
-    fitted."""
-    return max(15.0, *(100 * abs(said / found - 1) for _, found, said in trials(model)))
-
-
 def row(model: Path, options: api.Options) -> str:
     """A row of the table: a network's energy and time at each voltage, by the emulator, beside the GAP9 chip's measured
     energy."""
@@ -127,7 +123,7 @@ def row(model: Path, options: api.Options) -> str:
     return f"| {' | '.join((model.stem, str(pes), *cells, GAP9.get(model.stem, '')))} |"
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--pes", type=int, default=16)
@@ -142,8 +138,7 @@ def main() -> int:
     options = api.Options(pes=arguments.pes, objective=arguments.objective, frames_per_second=arguments.fps)
     for each in arguments.models:
         print(row(each, options), flush=True)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -17,7 +17,7 @@ import numpy as np
 
 from npukit.net.net import Net
 from npukit.net.reference import run_reference
-from npukit.quantize.models import CUT, load_model
+from npukit.quantize.models import OMITTED, load_model
 from npukit.quantize.scales import quantised
 
 DIGITS = Path(__file__).resolve().parents[1] / "examples/digits"
@@ -56,7 +56,7 @@ def nets(model: Path, calibrating: np.ndarray) -> Iterator[tuple[str, Net]]:
     with tempfile.TemporaryDirectory() as scratch:
         data: Any = Path(scratch) / "calibration.npz"
         np.savez(data, in0=calibrating)
-        yield from ((f"int8, {ranges}", load_model(model, calibration=data, ranges=ranges).net) for ranges in CUT)
+        yield from ((f"int8, {ranges}", load_model(model, calibration=data, ranges=ranges).net) for ranges in OMITTED)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from npukit.tuning import VARIABLE
+from npukit.tuning import TUNED_VARIABLE
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
@@ -43,7 +43,7 @@ def processor_seconds() -> float:
 @contextmanager
 def untuned() -> Iterator[Path]:
     """A new folder, without tuning records for builds inside of the context."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {VARIABLE: f"{folder}/tuned.json"}):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {TUNED_VARIABLE: f"{folder}/tuned.json"}):
         yield Path(folder)
 
 

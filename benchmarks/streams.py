@@ -78,15 +78,11 @@ def bands_of(sound: np.ndarray, count: int, hop: int) -> np.ndarray:
     return energies / energies.max()
 
 
-def windows_of(sound: np.ndarray, size: int, hop: int) -> np.ndarray:
-    """The last `size` samples at each hop."""
-    padded = np.concatenate([np.zeros(max(size - hop, 0), np.float32), sound])
-    return np.lib.stride_tricks.sliding_window_view(padded, size)[::hop]
-
-
 def frames_of(tensor: Tensor, sound: np.ndarray, hop: int, bands: bool) -> np.ndarray:
     """The frames of the first input, in its type."""
-    real = bands_of(sound, tensor.elements, hop) if bands else windows_of(sound, tensor.elements, hop)
+    padded = np.concatenate([np.zeros(max(tensor.elements - hop, 0), np.float32), sound])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, tensor.elements)[::hop]
+    real = bands_of(sound, tensor.elements, hop) if bands else windows
     if tensor.dtype != "float32":
         limits = np.iinfo(tensor.dtype)
         real = np.rint(real * (limits.max - limits.min) + limits.min if bands else real * limits.max)

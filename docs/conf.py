@@ -1,7 +1,7 @@
 """The site of the documentation: Sphinx reads the same Markdown files that stand in the repository.
 
-`make docs` leaves it in out/site. A page that another one names becomes a link there; a link that leads nowhere, and
-every other warning, is an error.
+`make docs` builds the site in out/site. The name of a page in a text becomes a link. Broken links and all other
+warnings are errors.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *(f"examples/accelerators/{name}/{name}" for name in ("graphnpu", "systolic8x8")),
     ),
     "Internals": (
-        *("CONTRIBUTING", "docs/architecture", "docs/planner", "docs/adding-an-op", "docs/firmware"),
+        *("CONTRIBUTING", "docs/architecture", "docs/planner", "docs/firmware"),
         *("docs/emulators", "SECURITY"),
     ),
     "Results": (
-        *("docs/results", "docs/compatibility", "benchmarks/scaling", "benchmarks/core/cortex_m4"),
+        *("docs/results", "benchmarks/zoo/zoo", "benchmarks/scaling", "benchmarks/core/cortex_m4"),
         *("benchmarks/core/cores", "benchmarks/large/large_networks", "benchmarks/mesh/dead_parts"),
     ),
-    "About": ("docs/licences",),
+    "About": ("DEPENDENCIES",),
 }
 
 project = "npukit"
@@ -53,7 +53,7 @@ _CODE = re.compile(r"^```.*?^```|^ {4}[^\n]*$", re.DOTALL | re.MULTILINE)
 
 
 def contents(pages: Iterable[str]) -> str:
-    """The tables of contents, which the first page has only on the site: those of SECTIONS, and what is in none."""
+    """The tables of contents at the end of the first page: SECTIONS, and the pages of no section."""
     listed = {page for section in SECTIONS.values() for page in section} | {root_doc}
     more = {"More": sorted({*pages} - listed)}
     return "".join(_section(title, found) for title, found in (SECTIONS | more).items() if found)
@@ -65,7 +65,7 @@ def _section(title: str, pages: Iterable[str]) -> str:
 
 
 def with_links(text: str) -> str:
-    """The text with each page that it names as a link to it; code blocks stay as they are."""
+    """The text with a link for each named page, except in code blocks."""
     prose, pieces = _CODE.split(text), _CODE.findall(text)
     linked = [re.sub(r"(?<!\[)`([\w./-]+\.md)`", _link, part) for part in prose]
     return "".join(part for pair in zip(linked, [*pieces, ""], strict=True) for part in pair)
@@ -77,7 +77,7 @@ def _link(found: re.Match[str]) -> str:
 
 
 def setup(app: Any) -> None:
-    """Registers what is done to each page as it is read, and to the site once it is made."""
+    """Register the changes to each page, and to the finished site."""
     app.connect("source-read", _read)
     app.connect("build-finished", _finish)
 

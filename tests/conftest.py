@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from helpers import SHARED
 from npukit.measure import check
-from npukit.tuning import VARIABLE
+from npukit.tuning import TUNED_VARIABLE
 from object_cache import share_objects
 
 settings.register_profile(
@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if SHARED not in os.environ:
         folder = os.environ[SHARED] = tempfile.mkdtemp(prefix="npukit-builds-")
-        os.environ[VARIABLE] = f"{folder}/tuned.json"
+        os.environ[TUNED_VARIABLE] = f"{folder}/tuned.json"
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
     if (passed := config.getoption(PASSED)) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Passed(passed))

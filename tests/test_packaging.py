@@ -145,7 +145,7 @@ def test_a_fresh_machine_has_python_git_and_make_and_no_compiler(tmp_path: Path)
 
 
 def test_every_dependency_stands_in_the_list_of_licences() -> None:
-    listed = set(re.findall(r"^\| ([\w-]+) \|", (CHECKOUT / "docs" / "licences.md").read_text(), re.MULTILINE))
+    listed = set(re.findall(r"^\| ([\w-]+) \|", (CHECKOUT / "DEPENDENCIES.md").read_text(), re.MULTILINE))
     assert {name_of(each) for each in requirements()} - {"npukit", "npukit-emulator"} == listed - {"package"}
 
 

@@ -24,7 +24,7 @@ from npukit.options import OWN_PLAN
 from npukit.plan.layout.tuned_choices import MEMORY_RELAXED, worth_of
 from npukit.project.build_folder import GOLDEN, Build
 from npukit.tuner import loop_searches, search_space
-from npukit.tuning import VARIABLE, Database, TuningRecord, default_path, load_database
+from npukit.tuning import TUNED_VARIABLE, Database, TuningRecord, default_path, load_database
 
 FLOAT = CHECKOUT / "examples/digits/digits_float.onnx"
 INT8 = CHECKOUT / "examples/digits/digits_int8.tflite"
@@ -74,7 +74,7 @@ def test_choices_are_texts_that_read_back() -> None:
 @pytest.fixture
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of tuning records."""
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))
+    monkeypatch.setenv(TUNED_VARIABLE, str(tmp_path / "tuned.json"))
     return default_path()
 
 
@@ -89,7 +89,7 @@ def on_core(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def untuned(model: Path, tmp_path_factory: pytest.TempPathFactory, options: api.Options) -> Build:
     """A build without tuning records, whatever the user of this machine has tuned."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, str(tmp_path_factory.mktemp("none") / "tuned.json"))
+        patch.setenv(TUNED_VARIABLE, str(tmp_path_factory.mktemp("none") / "tuned.json"))
         return api.build(model, output=tmp_path_factory.mktemp("built") / "out", options=options)
 
 

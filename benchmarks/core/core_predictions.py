@@ -7,6 +7,12 @@ Ops of random shapes, each of a thousand cycles or more, run on one PE of `pe-me
 on each other. Rows `in assembly` count the ops with assembly kernels. The others are C made by TVM, with cycles that
 depend on the compiler. The error is the prediction's excess: the mean over shapes and compilers, and the worst. Every
 output is compared with the reference.
+
+    python benchmarks/core/core_predictions.py --functions [NAME ...]
+
+Cycles of the mathematical functions called by C in float (`MATH` in `kit/npukit/net/c_code/function.py`). Each function
+is a separate op, called for 256 numbers from -8 to 8, the range of golden cases, or from a part of the function's
+domain. The printed cycles of a call leave out the loop around the call, the call instruction, loads and stores.
 """
 
 from __future__ import annotations
@@ -29,10 +35,14 @@ from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
 from npukit.link.session import Session
 from npukit.measure.bench import bench
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import Target
+from npukit.net.c_code.function import MATH
 from npukit.net.check import check_net
-from npukit.net.net import Net
+from npukit.net.importer.tir.cycles import CALL, FLOAT, LOAD, STORE, TURN
+from npukit.net.net import Net, Op
+from npukit.net.ops import TvmCode
+from npukit.net.tensor import Tensor
 from npukit.plan.planner import Planned, plan_network, plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -93,13 +103,13 @@ def measured(net: Net, toolchain: str, *, plain: bool) -> Iterator[Measured]:
         emulator = Emulator(BOARD, [Image(image.elf, image.pes)])
         with emulator, Session(emulator, bytes.fromhex(BUILD_ID)) as session:
             target = Target("emulator", session, BOARD)
-            run = bench(target, net, found.plan, golden_cases(net), BOARD.core.clock_hz, 1, Silent())
+            run = bench(target, net, found.plan, golden(net).cases, BOARD.core.clock_hz, 1, Silent())
     ops = {op.name: op for op in net.ops}
     for layer in run.layers:
         assembled = not found.kernels.get(layer.name, "plain C").startswith("plain C")
         op = ops[layer.name]
-        shape, cycles = net.tensor(op.output).shape, (layer.cycles or 0) - OBSERVED
-        yield Measured(op.kind, layer.name, shape, assembled, layer.predicted_cycles, cycles)
+        shape, taken = net.tensor(op.output).shape, (layer.cycles or 0) - OBSERVED
+        yield Measured(op.kind, layer.name, shape, assembled, layer.predicted_cycles, taken)
 
 
 def table(rows: Mapping[tuple[str, bool], Sequence[Measured]]) -> Iterator[str]:
@@ -112,13 +122,58 @@ def table(rows: Mapping[tuple[str, bool], Sequence[Measured]]) -> Iterator[str]:
         yield f"| {kind} | in {'assembly' if assembled else 'C'} | {len(found)} | {mean:+.1%} | {worst:+.1%} |"
 
 
+# ---- functions of floats ----
+
+CALLS = 256
+DOMAINS: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("acosf", "asinf", "atanhf"), (-0.95, 0.95)),
+    **dict.fromkeys(("log10f", "log1pf", "log2f", "logf", "powf", "sqrtf"), (0.05, 4)),
+    "acoshf": (1, 4),
+}
+SECOND = {"atan2f": "p2[i]", "copysignf": "p2[i]", "fmodf": "p2[i]", "hypotf": "p2[i]", "powf": "p2[i]", "ldexpf": "3"}
+
+
+def code_of(name: str) -> str:
+    given = ", ".join(("p1[i]", *([SECOND[name]] if name in SECOND else [])))
+    loop = f"  for (int32_t i = 0; i < {CALLS}; ++i) {{\n    output[i] = {name}({given});\n  }}\n"
+    return f"{loop}  output[0] = output[0] + p0[0];\n"
+
+
+def net_of(name: str) -> Net:
+    """A network of one function's calls. Arguments are constants, because an activation may lie outside the domain."""
+    random = np.random.default_rng(5)
+    low, high = DOMAINS.get(name, (-8, 8))
+    constants = {
+        "first": random.uniform(low, high, CALLS).astype(np.float32),
+        "second": random.uniform(0.5, 3, CALLS).astype(np.float32),
+    }
+    tensors = [Tensor("x", (1, 1), "float32"), Tensor("y", (1, CALLS), "float32")]
+    tensors += [Tensor(each, (CALLS,), "float32") for each in constants]
+    inputs = ("x", "first", *(["second"] if "p2" in code_of(name) else []))
+    op = Op("y", TvmCode(name, code_of(name)), inputs, ("y",))
+    kept = {each.name: each for each in tensors if each.name in (*inputs, "y")}
+    return check_net(Net(name, ("x",), ("y",), (op,), kept, {each: constants[each] for each in inputs[1:]}))
+
+
+def function_cycles(name: str, toolchain: str) -> float:
+    """The cycles of a call."""
+    (found,) = measured(net_of(name), toolchain, plain=True)
+    loads = LOAD[FLOAT] * (2 if "p2" in code_of(name) else 1)
+    return found.cycles / CALLS - (TURN + loads + CALL + STORE[FLOAT])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="*", default=sorted(MAKERS), metavar="KIND")
     parser.add_argument("--shapes", type=int, default=6)
     parser.add_argument("--toolchain", nargs="+", default=["gcc", "zig"])
     parser.add_argument("--each", action="store_true", help="a line for each op too")
+    parser.add_argument("--functions", nargs="*", metavar="NAME", help="functions of floats instead of ops")
     given = parser.parse_args()
+    if given.functions is not None:
+        for name in given.functions or sorted(MATH):
+            print(f"{name} {function_cycles(name, given.toolchain[0]):.0f}", flush=True)
+        return
     rows: dict[tuple[str, bool], list[Measured]] = {}
     for seed in range(given.shapes):
         net = random_net(given.kinds, seed)

@@ -113,7 +113,9 @@ def main() -> None:
         print(row, flush=True)
         found[row.core, row.network] = row
         if given.save:
-            _save(given.save, [found[key] for key in product(PEERS, NETWORKS) if key in found])
+            rows = [asdict(found[key]) for key in product(PEERS, NETWORKS) if key in found]
+            given.save.with_suffix(".md").write_text(page(rows))
+            given.save.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def _saved(stem: Path | None) -> dict[tuple[str, str], Row]:
@@ -122,12 +124,6 @@ def _saved(stem: Path | None) -> dict[tuple[str, str], Row]:
         return {}
     rows = (Row(**row) for row in json.loads(stem.with_suffix(".json").read_text()))
     return {(row.core, row.network): row for row in rows}
-
-
-def _save(stem: Path, rows: Sequence[Row]) -> None:
-    found = [asdict(row) for row in rows]
-    stem.with_suffix(".md").write_text(page(found))
-    stem.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
 
 
 def page(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -20,12 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kit"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.state import processor_seconds
 
 from npukit import api
 from npukit.host.parallel import cores
 from npukit.measure.cases import load_cases, rounds
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import open_target
 from npukit.measure.validate import run_round
 from npukit.net.reference import evaluate
@@ -40,12 +42,7 @@ class Stages(Silent):
         self.begun: list[tuple[str, float, float]] = []
 
     def stage(self, name: str) -> None:
-        self.begun.append((name, time.monotonic(), _processor_seconds()))
-
-
-def _processor_seconds() -> float:
-    own, compilers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime + compilers.ru_utime + compilers.ru_stime
+        self.begun.append((name, time.monotonic(), processor_seconds()))
 
 
 def _gigabytes() -> float:
@@ -78,7 +75,7 @@ def emulate(built: Build, inputs: Path | None) -> bool:
     """Run two rounds on all PEs. Return whether the outputs of the first are exact, and whether in the second all PEs
     work and the cycles are near the prediction. The first round bears the costs of the first run."""
     net, plan = built.net(), built.plan()
-    cases = load_cases(inputs, net, None) if inputs else golden_cases(net)
+    cases = load_cases(inputs, net, None) if inputs else golden(net).cases
     chosen = rounds(cases.count, plan.frames_of_all)[0]
     begun = time.monotonic()
     with open_target(built) as target:

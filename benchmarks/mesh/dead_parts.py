@@ -34,12 +34,6 @@ def one_by_one(board: Board) -> Iterator[Fault]:
         yield from ({"dead_links": ((pe, other),)} for other in neighbours)
 
 
-def at_random(board: Board, percent: float, draws: int) -> Iterator[Fault]:
-    count = round(board.pe_count * percent / 100)
-    for seed in range(draws):
-        yield {"dead_pes": tuple(sorted(random.Random(seed).sample(range(board.pe_count), count)))}
-
-
 def line(model: Path, board: Board, fault: Fault, pes: int | None) -> str:
     """A line with the result on one broken board."""
     broken = board.model_copy(update={"mesh": board.mesh.model_copy(update=fault)})
@@ -62,7 +56,10 @@ def main() -> None:
     parser.add_argument("--pes", type=int)
     given = parser.parse_args()
     board = load_board(given.board)
-    faults = at_random(board, given.percent, given.draws) if given.percent else one_by_one(board)
+    faults, count = one_by_one(board), round(board.pe_count * (given.percent or 0) / 100)
+    if count:
+        draws = (random.Random(seed).sample(range(board.pe_count), count) for seed in range(given.draws))
+        faults = ({"dead_pes": tuple(sorted(dead))} for dead in draws)
     for fault in faults:
         print(line(given.model, board, fault, given.pes or board.pe_count), flush=True)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from npukit_mla.cycles import Figures
+from npukit_mla.driver_shape import Figures
 
 ARRAY = Figures(setup_cycles=0, accumulator_bits=24)
 SCHEDULER_CYCLES = 3_900

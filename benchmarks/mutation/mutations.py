@@ -44,12 +44,8 @@ def _step(match: re.Match[str], random: random.Random) -> str:
     return str(number + random.choice([-1, 1, 2, 16] if number > 0 else [-1, 1, 2, 16][1:]))
 
 
-def _one_of(*texts: str) -> Callable[[re.Match[str], random.Random], str]:
-    return lambda match, random: random.choice([text for text in texts if text != match[0]])
-
-
 def _rewrite(pattern: str, *texts: str) -> Rewrite:
-    return re.compile(pattern), _one_of(*texts)
+    return re.compile(pattern), lambda match, random: random.choice([text for text in texts if text != match[0]])
 
 
 _NUMBER = (re.compile(r"(?<![\w.#-])\d+(?![\w.])"), _step)

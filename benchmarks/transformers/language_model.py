@@ -72,17 +72,12 @@ def main() -> None:
 
 def board_of(folder: Path, chips: int, link: float) -> str:
     """Write the board file and return its path."""
-    board = folder / "chips.toml"
-    board.write_text(BOARD.format(chips=chips, noc=noc_lines(link)))
-    return str(board)
-
-
-def noc_lines(link: float) -> str:
-    """The lines of pe-mesh's network-on-chip, with other links between chips."""
-    noc = load_board("pe-mesh").noc
+    board, noc = folder / "chips.toml", load_board("pe-mesh").noc
     assert noc is not None
     values = {**noc.model_dump(), "chip_links_per_border": 1, "chip_link_bytes_per_cycle": link}
-    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
+    lines = (f"{key} = {json.dumps(value)}" for key, value in values.items())
+    board.write_text(BOARD.format(chips=chips, noc="\n".join(lines)))
+    return str(board)
 
 
 @dataclass(frozen=True)

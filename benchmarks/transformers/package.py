@@ -45,15 +45,11 @@ def package_file() -> Path:
 def load_package(path: Path) -> Model:
     """The model, with queries and keys in halves. In the file, the two numbers of a rotation lie side by side."""
     told, weights = read_gguf(path)
-    turned = {
-        name: in_halves(each) for name, each in weights.items() if name.endswith(("attn_q.weight", "attn_k.weight"))
-    }
-    return Model(told, {**weights, **turned})
-
-
-def in_halves(weights: np.ndarray) -> np.ndarray:
-    pairs = weights.reshape(-1, HALF, 2, weights.shape[1])
-    return pairs.transpose(0, 2, 1, 3).reshape(weights.shape)
+    for name, each in weights.items():
+        if name.endswith(("attn_q.weight", "attn_k.weight")):
+            pairs = each.reshape(-1, HALF, 2, each.shape[1])
+            weights[name] = pairs.transpose(0, 2, 1, 3).reshape(each.shape)
+    return Model(told, weights)
 
 
 @dataclass
@@ -115,13 +111,12 @@ def of_four_bits(blocks: np.ndarray) -> np.ndarray:
     return integers * blocks["scale"].astype(np.float32)[:, None] + blocks["least"].astype(np.float32)[:, None]
 
 
-def of_eight_bits(blocks: np.ndarray) -> np.ndarray:
-    return blocks["integers"] * blocks["scale"].astype(np.float32)[:, None]
-
-
 TYPES: Mapping[int, tuple[np.dtype[Any], Callable[[np.ndarray], np.ndarray]]] = {
     F32: (np.dtype("<f4"), np.array),
     Q4_1: (np.dtype([("scale", "<f2"), ("least", "<f2"), ("integers", "u1", 16)]), of_four_bits),
-    Q8_0: (np.dtype([("scale", "<f2"), ("integers", "i1", 32)]), of_eight_bits),
+    Q8_0: (
+        np.dtype([("scale", "<f2"), ("integers", "i1", 32)]),
+        lambda blocks: blocks["integers"] * blocks["scale"].astype(np.float32)[:, None],
+    ),
 }
 """Memory layout of a block of each type, and its conversion to floats."""

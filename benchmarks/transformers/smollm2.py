@@ -30,7 +30,7 @@ from benchmarks.transformers.package import Model, load_package, package_file
 from benchmarks.transformers.words import Tokenizer
 
 from npukit import api
-from npukit.host.budget import VARIABLE
+from npukit.host.budget import LIMITS_VARIABLE
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
 from npukit.net.reference.sequence import run_sequence
@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--board")
     parser.add_argument("--chips", type=int)
     given = parser.parse_args()
-    os.environ.setdefault(VARIABLE, "4")  # the file has half a gigabyte
+    os.environ.setdefault(LIMITS_VARIABLE, "4")  # the file has half a gigabyte
     model = load_package(given.package or package_file())
     words = Tokenizer(model.told["tokenizer.ggml.tokens"], model.told["tokenizer.ggml.merges"])
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The table of docs/compatibility.md: well-known models, built, run on the emulator, and compared.
+"""The table of zoo.md: well-known models, built, run on the emulator, and compared.
 
     python benchmarks/zoo/zoo.py FOLDER [--only WORD] [--sample N] [--on TARGET...] [--jobs N] [--tflm PYTHON] [--write]
 
@@ -36,14 +36,14 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from benchmarks.state import CHECKOUT, DIGITS, commit
+from benchmarks.state import DIGITS, commit
 from benchmarks.zoo.zoo_model import REFERENCE, TARGETS, Found, Given, apart, examined
 
 from npukit import api
 from npukit.options import Options
 
 HERE = Path(__file__).parent
-PAGE = CHECKOUT / "docs/compatibility.md"
+PAGE = HERE / "zoo.md"
 RESULTS = HERE / "results.json"
 """Results by origin and name of a model and by target: the fields that differ from `Found()`."""
 SECONDS = 900
@@ -197,7 +197,7 @@ def refusals(model: Model, found: Results) -> Iterator[str]:
 
 
 def page(zoo: Zoo) -> str:
-    """The text of docs/compatibility.md."""
+    """The text of zoo.md."""
     models = [(Model(*key), found) for key, found in zoo.items()]
     states = sorted({at for _, found in models for each in found.values() for at in each["at"].split(", ")})
     ends = [state for state in states if "changes" not in state]
@@ -220,19 +220,19 @@ def totals(zoo: Zoo) -> Iterator[str]:
         yield f"| {kind} | {len(part)} | {sum(map(right, part))} | {' | '.join(map(str, on))} |"
 
 
-INTRODUCTION = """# Compatibility
+INTRODUCTION = """# Models from packages and public repositories
 
-Models from packages and public repositories (`benchmarks/zoo/zoo.toml`), built for one PE and 16
-PEs of `pe-mesh` and for `mps2-an386`, run on the emulator with noise, and compared with the
-format's own runtime. Measured at {first} and {count} other commits by
-`python benchmarks/zoo/zoo.py FOLDER --write`, which builds what it is given again and compares it
-with this page.
+Each model (`benchmarks/zoo/zoo.toml`) is built for one PE and 16 PEs of `pe-mesh` and for
+`mps2-an386`, run on the emulator with random inputs, and compared with the runtime of its format.
+Measured at {first} and {count} other commits by `python benchmarks/zoo/zoo.py FOLDER --write`,
+which builds the models in FOLDER again and compares the results with this page.
 
-*Built*: `yes` as the file is; `--float` or `--calibration` for a float model, calibrated with
-noise; *read*: compared without a build, by the integer reference. *Against*: equal bit for bit,
-within steps of the output's scale, or signal over error in dB. **Bold** is not right: more than 3
-steps, less than 40 dB in float or 20 dB after calibration. Cycles of a frame are predicted. A model
-that is too large for a target needs more memory than its PEs have."""
+- *Built*: `yes`, the file as it is; `--float` or `--calibration`, a float model, calibrated with
+  random inputs. *Read*: not built; the integer reference is compared.
+- *Against*: the other runtime and the difference: exact, steps of the output's scale, or
+  signal-to-error ratio in dB. **Bold** is wrong: more than 3 steps, or less than 40 dB in float, 20
+  dB after calibration.
+- Targets: predicted cycles of a frame. *Too large*: the PEs lack memory for the model."""
 
 HEAD = (f"| model | built | against | {' | '.join(TARGETS)} |", f"|---|---|---|{'--:|' * len(TARGETS)}")
 

@@ -66,8 +66,8 @@ static bool take(const uint8_t **place, const uint8_t *tlv, uint32_t bytes)
     return first && get16(tlv + 2) == bytes;
 }
 
-/* Take a TLV of a known kind, at most one of each, protected or not as its kind requires. False for any other: an
- * unknown TLV is not trusted. */
+/* Take a TLV of a known kind, at most one of each, protected or not as its kind requires. False for unknown
+ * TLVs. */
 static bool take_tlv(struct trailer *trailer, const uint8_t *tlv, bool is_protected)
 {
     switch (get16(tlv)) {

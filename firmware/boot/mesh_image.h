@@ -41,7 +41,7 @@ struct mesh_pe {
     uint32_t program;
 };
 
-/* Bytes that replace bytes of the program on one PE. */
+/* Bytes of one PE, in place of bytes of its program. */
 struct mesh_overlay {
     uint32_t pe;
     struct mesh_segment segment;
@@ -59,7 +59,7 @@ struct mesh_tables {
 /* Check that the mesh image at this offset in the flash is complete, consistent, and for this board. */
 enum image_verdict mesh_image_check(uint32_t offset, uint32_t bytes);
 
-/* Tables of a mesh image that has passed mesh_image_check(). */
+/* Tables of a mesh image, after mesh_image_check(). */
 struct mesh_tables mesh_image_tables(uint32_t offset);
 
 #endif

@@ -23,12 +23,12 @@ enum update_status {
     UPDATE_STATUSES = UPDATE_IMAGE_REFUSED + IMAGE_VERDICTS,
 };
 
-/* Make the image on trial the active one if it has confirmed itself, and raise the board's security counter to the
- * image's. Call first at every start. */
+/* Make a confirmed image on trial the active image, and raise the board's security counter to the counter of the
+ * image. Call first at every start. */
 void update_settle(void);
 
-/* Choose the slot to start; NO_SLOT if there is none. Starts a trial under the watchdog, and records it first. Gives up
- * an image that was tried and has not confirmed itself. */
+/* Choose the slot to start; NO_SLOT if there is none. Records and then starts a trial under the watchdog. Gives up an
+ * image that was tried and not confirmed. */
 uint32_t update_choose(struct image *image);
 
 /* Prepare a slot for writing. Refuses the active slot. */

@@ -8,7 +8,7 @@
 
 #include "frame.h"
 
-/* States of a mailbox. Before its PE has started, `state` has none of these values. */
+/* States of a mailbox. Before the start of the PE `state` has none of these values. */
 enum mailbox_state { MAILBOX_EMPTY = 0x4D41494C, MAILBOX_REQUEST, MAILBOX_REPLY };
 
 /* Layout of a mailbox, in the memory of the PE that answers. */

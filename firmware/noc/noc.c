@@ -27,7 +27,7 @@ enum { COPY_FLAG = BOARD_NOC_FLAGS - 1, CALL_FLAG = BOARD_NOC_FLAGS - 2 };
 
 #define NOC ((struct noc_registers *)BOARD_NOC_BASE)
 
-/* Counts consumed of each flag so far. Flags are never reset, because an increment may arrive at any moment. */
+/* Counts consumed of each flag. Flags are never reset, because an increment may arrive at any moment. */
 static uint32_t taken[BOARD_NOC_FLAGS];
 
 static int32_t take_error(void)
@@ -37,7 +37,7 @@ static int32_t take_error(void)
     return error;
 }
 
-/* Retry a refused chain while the queue is full, the only error that the engine recovers from. */
+/* Retry a refused chain while the queue is full, the only error from which the engine recovers. */
 __attribute__((noinline)) static int32_t send_again(const struct noc_descriptor *first)
 {
     const uint32_t refused = STATUS_BUSY | STATUS_ERROR;
@@ -149,7 +149,7 @@ int32_t noc_wait(uint32_t flag, uint32_t count)
     return has_counted(flag, due) ? take_up_to(flag, due) : sleep_until(flag, due);
 }
 
-/* Wait for a copy of this PE's own. The increment is certain to come, so the link is not polled as in noc_wait(). */
+/* Wait for a copy of this PE's own. The increment is certain: no need to poll the link as in noc_wait(). */
 __attribute__((always_inline)) static inline int32_t await_copy(void)
 {
     const uint32_t due = taken[COPY_FLAG] + 1;

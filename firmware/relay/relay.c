@@ -25,8 +25,8 @@ static void forget_session(uint32_t session)
     }
 }
 
-/* The network that a request is for; 0: this PE's own. HELLO names the PE that answers for the network, later requests
- * carry the session. */
+/* The network addressed by a request; 0: this PE's own. HELLO names the network by its answering PE, later requests by
+ * the session. */
 static struct relay *relay_of(const uint8_t *packet)
 {
     const uint32_t kind = packet[1], pe = get16(packet + 4), session = get16(packet + 6);

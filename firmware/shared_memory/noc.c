@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* noc.h for cores that share memory. The sender copies the bytes itself, before noc_send() returns. Each flag is a row
- * of words in a separate memory, one word per core that increments the flag: no two cores write to the same word. */
+/* noc.h for cores that share memory. noc_send() copies the bytes before returning. Each flag is a row of words in a
+ * separate memory, one word per incrementing core: no two cores write to the same word. */
 #include "noc.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ struct counts {
 /* Indexed by the core that owns the flags, then by the core that increments them. */
 #define COUNTS ((struct counts(*)[BOARD_NOC_PES])BOARD_NOC_BASE)
 
-/* Counts consumed of each flag so far. */
+/* Counts consumed of each flag. */
 static uint32_t taken[BOARD_NOC_FLAGS];
 
 void noc_clear(void)

@@ -2,11 +2,11 @@
 /* net_run() for programs that are a table of steps (struct net_step in net.h).
  *
  * If memory is short, the end of the table is divided into pages in DRAM, each with the commands and descriptors of its
- * steps. The next page is fetched while the current page runs, and overwrites the page before. The engine works in
- * order, so by then it has read the descriptors of the page before.
+ * steps. The next page is fetched while the current page runs, and overwrites the previous page. The engine works in
+ * order: it has then read the descriptors of the previous page.
  *
- * This file is the same for all programs. The generated net_table.h says where the table lies, which accelerator its
- * chains are for, and which functions it calls. */
+ * This file is the same for all programs. The generated net_table.h has the place of the table, the accelerator of its
+ * chains, and the called functions. */
 #include "net_table.h"
 
 #include "net.h"
@@ -88,8 +88,8 @@ __attribute__((noinline)) int32_t net_observe(const struct net_step *step, uint3
     return net_end_layer(layer) != 0 ? NET_STOPPED : 0; /* no tail call: a trace finds layers by their calls */
 }
 
-/* Patch the command that several pieces of a layer share for the next piece, by all NET_PATCH steps before the step
- * that runs the command. */
+/* Patch the shared command of several pieces of a layer for the next piece: all NET_PATCH steps before the running
+ * step. */
 static inline void patch(struct place *at)
 {
     const struct net_step *run = at->step + 1;

@@ -441,7 +441,7 @@ def write_report(folder: Folder, *, compare: Folder | None = None, output: Path 
 
 def farm_bench(folder: Path | str, *, tracker: str, key: str | None = None, frames: int = 3) -> FarmBench:
     """Measure frames on all boards that the TVM tracker at `HOST:PORT` lists under the key, side by side."""
-    from npukit.farm.address import HostPort
+    from npukit.farm.tracker import HostPort
 
     with extra_packages("farm", "a farm of boards"):
         from npukit.farm.client import farm_bench as measure
@@ -467,9 +467,9 @@ def serve(
     Clients run and time this network. `trials`: clients may also load other builds onto the board (`npukit tune`).
     Clients must be other processes: a waiting TVM client holds Python's lock, and the server is a thread.
     """
-    from npukit.farm.address import HostPort
     from npukit.farm.served import ServedBoard
     from npukit.farm.server import Server
+    from npukit.farm.tracker import HostPort
     from npukit.measure.target import open_target
 
     built, registry = load(folder), HostPort.parse(tracker) if tracker else None
@@ -552,14 +552,18 @@ def tune(
     `database`: the file of tuning records (builds look in `$NPUKIT_TUNED` or the user's cache). `merge`: files of
     records to start from. `tracker`: a TVM tracker at `HOST:PORT`; all boards of the key measure side by side.
     """
-    from npukit.farm.address import HostPort
+    from npukit.farm.tracker import HostPort
     from npukit.farm.trials import local, on_farm
     from npukit.pipeline import build_again
     from npukit.tuner.session import Tuner
     from npukit.tuning import default_path, load_database
 
-    _refuse_coresident(load(folder))
     built, path, shown = load(folder), Path(database) if database else default_path(), visible(progress)
+    if built.manifest.coresident:  # the other networks refer to its addresses
+        raise NpukitError(
+            f"{built.folder} shares its board with other networks, and cannot be built again alone",
+            tries=["tune a build of this network alone; builds to come find what was found"],
+        )
     for each in merge:
         load_database(path).merged(load_database(Path(each))).save(path)
     farm = on_farm(HostPort.parse(tracker), key or built.board.name) if tracker else local(on)
@@ -637,15 +641,6 @@ def sign(folder: Folder, key: Path | str, passphrase: Callable[[Path], str] | No
     signer = load_key(Path(key), passphrase)
     for each in load_linked(folder).coresident:
         sign_build(each, signer)
-
-
-def _refuse_coresident(build: Build) -> None:
-    """Refuse to rebuild one of several networks on a board: the others refer to its addresses."""
-    if build.manifest.coresident:
-        raise NpukitError(
-            f"{build.folder} shares its board with other networks, and cannot be built again alone",
-            tries=["tune a build of this network alone; builds to come find what was found"],
-        )
 
 
 def _plan_of_faults(path: Path | str | None) -> FaultPlan | None:

@@ -14,7 +14,7 @@ from npukit.errors import NpukitError
 from npukit.host.budget import BUILD
 from npukit.host.parallel import apart
 
-MOST_BYTES = 1 << 30
+MOST_ARRAY_BYTES = 1 << 30
 """Limit on the bytes of all arrays in a file: a file of a few kilobytes may unpack to any size."""
 MOST_ARRAYS = 1 << 16
 
@@ -45,8 +45,8 @@ def _check_contents(path: Path) -> None:
     if len(members) > MOST_ARRAYS:
         raise ValueError(f"it has {len(members):,} arrays; npukit reads {MOST_ARRAYS:,}")
     size = sum(member.file_size for member in members)
-    if size > MOST_BYTES:
-        raise ValueError(f"its arrays have {size:,} bytes; npukit reads {MOST_BYTES:,}")
+    if size > MOST_ARRAY_BYTES:
+        raise ValueError(f"its arrays have {size:,} bytes; npukit reads {MOST_ARRAY_BYTES:,}")
 
 
 def _array(archive: ZipFile, member: ZipInfo) -> np.ndarray:

@@ -20,7 +20,14 @@ _FOLDER: ContextVar[Path | None] = ContextVar("dump", default=None)
 def dumping(folder: Path | None) -> Iterator[None]:
     """Direct dumps to the folder, new or empty, inside the context. None disables dumps."""
     if folder is not None:
-        _make(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            taken = any(folder.iterdir())
+        except OSError as fault:
+            message = f"{folder} cannot be a dump's folder: {fault.strerror}"
+            raise NpukitError(message, tries=["another folder"]) from fault
+        if taken:
+            raise NpukitError(f"{folder} is not empty, and a dump would mix with what it has", tries=["a new folder"])
     token = _FOLDER.set(folder)
     try:
         yield
@@ -33,13 +40,3 @@ def dumped(name: str, text: Callable[[], str]) -> None:
     folder = _FOLDER.get()
     if folder is not None:
         (folder / name).write_text(text(), encoding="utf-8", newline="\n")
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        taken = any(folder.iterdir())
-    except OSError as fault:
-        raise NpukitError(f"{folder} cannot be a dump's folder: {fault.strerror}", tries=["another folder"]) from fault
-    if taken:
-        raise NpukitError(f"{folder} is not empty, and a dump would mix with what it has", tries=["a new folder"])

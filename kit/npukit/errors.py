@@ -45,15 +45,15 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return [f"did you mean {each}?" for each in get_close_matches(name, list(known), 1)]
 
 
-LONGEST = 1000
+LONGEST_MESSAGE = 1000
 """Limit on the characters of a message: names from damaged files may be of any length."""
 
 
 def plain(message: str) -> str:
     """The message as one line of limited length without terminal control characters: names may come from untrusted
     files."""
-    if len(message) > LONGEST:
-        message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
+    if len(message) > LONGEST_MESSAGE:
+        message = f"{message[: LONGEST_MESSAGE // 2]} ... {message[-LONGEST_MESSAGE // 2 :]}"
     return escaped(message)
 
 

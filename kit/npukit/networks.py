@@ -16,9 +16,7 @@ from npukit.board.board import Board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.options import Network, Options
 from npukit.pipeline import Compiled, Prepared, fill_folder, note_check, plan_on, prepare
-from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
-from npukit.plan.planner import Planned
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.routes import pes_in_order
 from npukit.progress import Progress
@@ -67,10 +65,12 @@ def compile_networks(
     for index, each in enumerate(wanted):
         prepared = prepare(each.model, board, options, progress)
         compiled = _on_free_pes(each, prepared, free, len(wanted) - index - 1, board, options, progress)
-        found[each.name] = replace(compiled, board=board, planned=_in_dram_from(dram, compiled))
+        moved = tuple(replace(buffer, offset=buffer.offset + dram) for buffer in compiled.plan.dram)
+        planned = replace(compiled.planned, plan=replace(compiled.plan, dram=moved))
+        found[each.name] = replace(compiled, board=board, planned=planned)
+        dram = aligned(max((buffer.offset + buffer.bytes for buffer in moved), default=dram))
         taken = {pe for pe, _ in twins(board, compiled.plan)}
         free = [pe for pe in free if pe not in taken]
-        dram = _dram_end(found[each.name].plan, dram)
     return found
 
 
@@ -85,10 +85,9 @@ def _check(wanted: Sequence[Network], board: Board, options: Options) -> None:
     odd = [name for name in names if not re.fullmatch(r"\w[\w.-]*", name)]
     if odd:
         raise NpukitError(f"a network cannot be called {odd[0]!r}", tries=["NAME=MODEL, of letters, digits, - and _"])
-    if options.chips:
-        raise NpukitError("--chips is about one network", tries=["--pes once for each network, in their order"])
-    if options.plan:
-        raise NpukitError("--plan is about one network", tries=["--pes once for each network, in their order"])
+    for option, value in (("--chips", options.chips), ("--plan", options.plan)):
+        if value:
+            raise NpukitError(f"{option} is about one network", tries=["--pes once for each network, in their order"])
     if len(wanted) > len(pes_in_order(board)):
         raise DoesNotFit(
             f"{len(wanted)} networks want a PE each, and {board.name} has {len(pes_in_order(board))}",
@@ -135,19 +134,8 @@ def _counts(wanted: Network, options: Options, most: int, waiting: int) -> Itera
 
 def _carved(board: Board, pes: Sequence[int]) -> Board:
     """The board with all other PEs marked as dead."""
-    dead = tuple(pe for pe in range(board.pe_count) if pe not in set(pes))
+    dead = tuple(sorted({*range(board.pe_count)} - {*pes}))
     return board.model_copy(update={"mesh": board.mesh.model_copy(update={"dead_pes": dead})})
-
-
-def _in_dram_from(start: int, compiled: Compiled) -> Planned:
-    """The plan with the DRAM buffers moved behind earlier networks' buffers."""
-    plan = compiled.plan
-    moved = tuple(replace(buffer, offset=buffer.offset + start) for buffer in plan.dram)
-    return replace(compiled.planned, plan=replace(plan, dram=moved))
-
-
-def _dram_end(plan: Plan, start: int) -> int:
-    return aligned(max((buffer.offset + buffer.bytes for buffer in plan.dram), default=start))
 
 
 def _relay(build: Build, network_pe: int) -> Relay:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from npukit import __version__
-from npukit.accel.choices import Chosen
+from npukit.accel.choices import TunedChoice
 from npukit.accel.core_kernels import USUAL, CostPreference
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import own_passes, plugins_of, relax_patterns, with_core
@@ -45,7 +45,7 @@ from npukit.net.store import save_net
 from npukit.net.tensor import Tensor
 from npukit.net.text import print_net
 from npukit.options import Options
-from npukit.passes import OWN, PLACING, SIMPLIFYING, Wanted, run_passes
+from npukit.passes import OWN, PLACING, SIMPLIFYING, PassOptions, run_passes
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
 from npukit.plan.ir.text import print_plan
@@ -54,7 +54,7 @@ from npukit.plan.least_energy import ENERGY, least_energy
 from npukit.plan.planner import Planned, best_of, plan_around, plan_with_kernels
 from npukit.plan.predict.energy import predicted_energies
 from npukit.plan.predict.frame_table import predicted_frame
-from npukit.plan.predict.memory import RegionUse, fullest_regions
+from npukit.plan.predict.memory import fullest_regions
 from npukit.plan.predict.utilisation import refuse_missed_rate
 from npukit.plan.search.candidate import summary_of
 from npukit.plan.tensors.graph import Graph
@@ -230,8 +230,8 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     loaded, loops = apart(partial(_imported, model, board, options, plugins), model.name, MODEL)
     engines = with_core(plugins, board)
     dumped("net-00-imported.txt", lambda: print_net(loaded.net))
-    whole = run_passes(loaded.net, OWN, Wanted(engines))
-    pruned = run_passes(whole, SIMPLIFYING, Wanted(engines))
+    whole = run_passes(loaded.net, OWN, PassOptions(engines))
+    pruned = run_passes(whole, SIMPLIFYING, PassOptions(engines))
     net, *shared = _placed(pruned, engines, options, partial(tuned_choice, load_database(default_path()), board))
     removed = removed_channels(whole, pruned)
     told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in removed.items()]}
@@ -239,13 +239,13 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(whole), *shared)
 
 
-def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options, chosen: Chosen) -> Iterator[Net]:
+def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options, chosen: TunedChoice) -> Iterator[Net]:
     """The net with each op on its fastest engine. A second net follows if it differs: accelerators also take ops that
     the core computes faster as a whole, because PEs can share an accelerator's op but not the core's."""
-    wanted = Wanted(engines, options.engine, slower_too=True, strict=options.strict, chosen=chosen)
-    willing = run_passes(net, PLACING, wanted, "-shared")
+    slower_too = PassOptions(engines, options.engine, slower_too=True, strict=options.strict, chosen=chosen)
+    willing = run_passes(net, PLACING, slower_too, "-shared")
     if not (options.engine or options.strict):
-        fastest = run_passes(net, PLACING, Wanted(engines, chosen=chosen))
+        fastest = run_passes(net, PLACING, PassOptions(engines, chosen=chosen))
         yield fastest
         if {(op.name, op.engine) for op in fastest.ops} == {(op.name, op.engine) for op in willing.ops}:
             return
@@ -348,13 +348,15 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "input_bytes": sum(compiled.net.tensor(name).bytes for name in compiled.net.inputs),
         "kernel_constants": _kernel_constants(compiled, plan),
         "pes_of_board": len(pes_in_order(compiled.board)),
-        "undivided": [op.name for op in compiled.net.ops if _is_undivided(compiled.net, op)],
+        "undivided": _undivided(compiled.net),
         "inputs": _ends(compiled.net, compiled.net.inputs),
         "outputs": _ends(compiled.net, compiled.net.outputs),
         "states": [_state(compiled.net, each) for each in compiled.net.states],
         "ops": _op_rows(compiled, plan),
         "memory": [{"pe": pe.pe, **asdict(pe.memory)} for pe in plan.pes],
-        "regions": [_region(each) for each in fullest_regions(compiled.board, plan)],
+        "regions": [
+            {"name": each.name, "used": each.used, "size": each.size} for each in fullest_regions(compiled.board, plan)
+        ],
         "clock_hz": compiled.board.core.clock_hz,
         "predicted": asdict(plan.predicted),
         "frame": predicted_frame(compiled.net, compiled.board, plan).to_json(),
@@ -366,11 +368,6 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "tried": summary_of(compiled.planned.log),
         **compiled.prepared.told,
     }
-
-
-def _with_sources(told: dict[str, Any], lines: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The summary, with the source lines of the calls of each op."""
-    return {**told, "ops": [{**row, "sources": lines.get(row["name"], [])} for row in told["ops"]]}
 
 
 @uncollected()
@@ -393,7 +390,8 @@ def fill_folder(
         images = build_images(project, toolchain, folder / "images", progress)
     except MissingFunction as error:
         raise explain_missing(error, sources) from error
-    plan = _with_measured_memory(compiled.plan, images)
+    measured = {pe: image.memory for image in images for pe in image.pes}  # as linked
+    plan = replace(compiled.plan, pes=tuple(replace(pe, memory=measured[pe.pe]) for pe in compiled.plan.pes))
     progress.stage("write the plan")
     save_plan(plan, folder / PLAN)
     progress.stage("evaluate the reference")
@@ -404,8 +402,9 @@ def fill_folder(
     no_renode = _write_renode(folder, compiled, partial(_golden_frame, compiled, cases, build_id), images, dram)
     if traces:
         write_spans(folder, {pe: spans for each in sources for pe, spans in each.spans.items()})
-    told = {**_with_sources(summary(compiled, plan), source_lines(project, sources, plan)), "no_renode": no_renode}
-    told |= {"golden": chosen.to_json()}
+    told, lines = summary(compiled, plan), source_lines(project, sources, plan)
+    ops = [{**row, "sources": lines.get(row["name"], [])} for row in told["ops"]]
+    told |= {"ops": ops, "no_renode": no_renode, "golden": chosen.to_json()}
     write_manifest(folder, _manifest(folder, compiled, plan, images, toolchain, build_id, told))
     write_report(load_build(folder), plan)
 
@@ -415,7 +414,7 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     parts = [file_digest(path) for path in sorted(folder.iterdir())]
     parts += [
         compiled.board.model_dump_json(),
-        *_own_code(compiled.board),
+        *([file_digest(compiled.board.hal_file)] if compiled.board.hal_file else []),
         str(compiled.plan),
         toolchain.title,
         __version__,
@@ -425,17 +424,6 @@ def _build_id(folder: Path, compiled: Compiled, toolchain: Toolchain) -> str:
     parts += ["tests itself"] if compiled.options.self_test else []
     parts += [f"{plugin.name} {plugin.version}" for plugin in compiled.prepared.plugins.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[: 2 * BUILD_ID_BYTES]
-
-
-def _own_code(board: Board) -> list[str]:
-    """The digest of the C file of a user's board."""
-    return [file_digest(board.hal_file)] if board.hal_file else []
-
-
-def _with_measured_memory(plan: Plan, images: list[BuiltImage]) -> Plan:
-    """The plan with the memory of each PE as linked."""
-    measured = {pe: image.memory for image in images for pe in image.pes}
-    return replace(plan, pes=tuple(replace(pe, memory=measured[pe.pe]) for pe in plan.pes))
 
 
 def _write_golden(cases: Cases, folder: Path) -> None:
@@ -536,11 +524,6 @@ def _meaning(tensor: Tensor) -> dict[str, Any]:
     return {} if given is None or given.axis is not None else {"scale": given.scale, "zero_point": given.zero_point}
 
 
-def _region(region: RegionUse) -> dict[str, Any]:
-    """The use of a memory region, on the PE with the highest use."""
-    return {"name": region.name, "used": region.used, "size": region.size}
-
-
 def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
     """Bytes of the constants of assembly kernels, and of the same constants in the model. None if several PEs divide
     them."""
@@ -552,9 +535,9 @@ def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
     return {"kernels": kernels.constant_bytes, "model": sum(net.tensor(name).bytes for name in read)}
 
 
-def _is_undivided(net: Net, op: Op) -> bool:
-    """True if only a single PE can compute the op: TVM's code without a loop over rows."""
-    return isinstance(op.attributes, TvmCode) and not cuttable_axes(net, op)
+def _undivided(net: Net) -> list[str]:
+    """The ops that a single PE must compute: TVM's code without a loop over rows."""
+    return [op.name for op in net.ops if isinstance(op.attributes, TvmCode) and not cuttable_axes(net, op)]
 
 
 def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -40,17 +39,14 @@ def new_board(name: str, folder: Path) -> list[Path]:
 def _new(kind: Kind, name: str, folder: Path, taken: set[str]) -> list[Path]:
     if not _NAMES[kind].fullmatch(name) or keyword.iskeyword(name) or name in taken:
         raise NpukitError(
-            f"{name} cannot be the name of {_a(kind)}",
+            f"{name} cannot be the name of {'an' if kind == 'accelerator' else 'a'} {kind}",
             tries=["small letters, digits and _, a letter first", f"a name of its own, not {', '.join(sorted(taken))}"],
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise NpukitError(f"{folder} is there already", tries=["another folder with -o"])
-    environment = _environment(kind)
+    environment = templates_in(kind)
+    environment.filters["pascal"] = lambda name: "".join(part.capitalize() for part in name.split("_"))
     return [_write(environment, path, name, folder) for path in environment.list_templates(["j2"])]
-
-
-def _a(kind: Kind) -> str:
-    return f"{'an' if kind == 'accelerator' else 'a'} {kind}"
 
 
 def _write(environment: Environment, template: str, name: str, folder: Path) -> Path:
@@ -62,10 +58,3 @@ def _write(environment: Environment, template: str, name: str, folder: Path) -> 
     except OSError as error:
         raise NpukitError(f"cannot write {path}: {error.strerror}", tries=["another folder with -o"]) from error
     return path
-
-
-@cache
-def _environment(kind: Kind) -> Environment:
-    environment = templates_in(kind)
-    environment.filters["pascal"] = lambda name: "".join(part.capitalize() for part in name.split("_"))
-    return environment

@@ -86,21 +86,15 @@ EXTRAS = {
 def find_tools() -> list[Tool]:
     """The state of all tools, first the required."""
     pins = _pins()
-    packages = [_package(name, purpose, pins.get(name)) for name, purpose in PACKAGES.items()]
-    return [*packages, _compiler(), _emulator(), *map(_extra, EXTRAS), *map(_program, PROGRAMS)]
-
-
-def _package(name: str, needed_for: str, pin: str | None) -> Tool:
-    version = _installed(name)
-    found = version == pin if pin else bool(version)
-    wanted = f"{name}=={pin}" if pin else name
-    return Tool(name, found, version, needed_for, f"pip install {wanted}", required=True)
-
-
-def _extra(name: str) -> Tool:
-    extra, needed_for = EXTRAS[name]
-    version, how = _installed(name), INSTALL if extra == "emulator" else f"pip install 'npukit[{extra}]'"
-    return Tool(name, bool(version), version, needed_for, how, required=False)
+    packages, extras = list[Tool](), list[Tool]()
+    for name, purpose in PACKAGES.items():
+        version, pin = _installed(name), pins.get(name)
+        how = f"pip install {name}=={pin}" if pin else f"pip install {name}"
+        packages.append(Tool(name, version == pin if pin else bool(version), version, purpose, how, required=True))
+    for name, (extra, purpose) in EXTRAS.items():
+        version, how = _installed(name), INSTALL if extra == "emulator" else f"pip install 'npukit[{extra}]'"
+        extras.append(Tool(name, bool(version), version, purpose, how, required=False))
+    return [*packages, _compiler(), _emulator(), *extras, *map(_program, PROGRAMS)]
 
 
 def _installed(package: str) -> str:

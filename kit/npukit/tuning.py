@@ -16,7 +16,7 @@ from npukit.errors import NpukitError
 from npukit.writing import told_if_unwritable, write_file
 
 FORMAT = 3
-VARIABLE = "NPUKIT_TUNED"
+TUNED_VARIABLE = "NPUKIT_TUNED"
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,9 @@ class Database:
     def merged(self, other: Database) -> Database:
         found = dict(self.records)
         for key, theirs in other.records.items():
-            ours = found.get(key)
-            found[key] = _better(ours, theirs) if ours else theirs
+            ours = found.get(key, theirs)
+            best = theirs if theirs.cost < ours.cost else ours
+            found[key] = replace(best, tried=tuple(dict.fromkeys((*ours.tried, *theirs.tried))))
         return Database(found)
 
     def save(self, path: Path) -> None:
@@ -62,15 +63,10 @@ class Database:
 NOTHING_FOUND = Database({})
 
 
-def _better(ours: TuningRecord, theirs: TuningRecord) -> TuningRecord:
-    best = theirs if theirs.cost < ours.cost else ours
-    return replace(best, tried=tuple(dict.fromkeys((*ours.tried, *theirs.tried))))
-
-
 def default_path() -> Path:
     """The file where builds look for records: `$NPUKIT_TUNED`, or a file in the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get(VARIABLE) or cache / "npukit/tuned.json")
+    return Path(os.environ.get(TUNED_VARIABLE) or cache / "npukit/tuned.json")
 
 
 def load_database(path: Path) -> Database:
@@ -84,7 +80,8 @@ def load_database(path: Path) -> Database:
         return Database({key: _record(each) for key, each in told["records"].items()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NpukitError(
-            f"{path} is not a file of tuning results: {error}", tries=[f"remove it, or set {VARIABLE} to another file"]
+            f"{path} is not a file of tuning results: {error}",
+            tries=[f"remove it, or set {TUNED_VARIABLE} to another file"],
         ) from error
 
 

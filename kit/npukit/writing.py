@@ -17,15 +17,8 @@ from npukit.errors import NpukitError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _OTHERS = (
-    errno.EEXIST,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.EFBIG,
-    errno.EIO,
+    *(errno.EEXIST, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR),
+    *(errno.EISDIR, errno.EFBIG, errno.EIO),
 )
 
 NO_SPACE = ("no space left on device", "nospaceleft", "disk quota exceeded")
@@ -92,8 +85,9 @@ def new_folder(output: Path) -> Iterator[Path]:
     output = output.absolute()  # the current folder too needs a name
     with told_if_unwritable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(output)
-        scratch = Path(tempfile.mkdtemp(prefix=_prefix(output), dir=output.parent.resolve()))
+        prefix = f".{output.name}.npukit-"
+        _sweep(output, prefix)
+        scratch = Path(tempfile.mkdtemp(prefix=prefix, dir=output.parent.resolve()))
     with _held(scratch):
         try:
             with _told_if_unwritable_in(scratch, output):
@@ -104,17 +98,13 @@ def new_folder(output: Path) -> Iterator[Path]:
             _remove(scratch)
 
 
-def _prefix(output: Path) -> str:
-    return f".{output.name}.npukit-"
-
-
 _BEFORE = ".before"
 """Suffix of the earlier folder's name during an exchange in two steps."""
 
 
-def _sweep(output: Path) -> None:
+def _sweep(output: Path, prefix: str) -> None:
     """Remove the scratch folders of ended processes. Restore an earlier folder if `output` is missing."""
-    for left in output.parent.glob(glob.escape(_prefix(output)) + "*"):
+    for left in output.parent.glob(glob.escape(prefix) + "*"):
         if left.name.endswith(_BEFORE) and not output.exists():
             left.rename(output)
             continue
@@ -170,18 +160,14 @@ def _take_place(scratch: Path, output: Path) -> None:
     if not output.is_symlink() and not output.exists():
         scratch.rename(output)
     elif not exchanged(scratch, output):
-        _in_two_steps(scratch, output)
-
-
-def _in_two_steps(scratch: Path, output: Path) -> None:
-    before = scratch.with_name(scratch.name + _BEFORE)
-    output.rename(before)
-    try:
-        scratch.rename(output)
-    except OSError:
-        before.rename(output)
-        raise
-    _remove(before)
+        before = scratch.with_name(scratch.name + _BEFORE)
+        output.rename(before)
+        try:
+            scratch.rename(output)
+        except OSError:
+            before.rename(output)
+            raise
+        _remove(before)
 
 
 _HERE, _EXCHANGE, _SWAP = -100, 2, 2

@@ -10,8 +10,7 @@ from enum import IntFlag
 import capstone
 from capstone import arm_const as arm
 
-from npukit_emulator.accesses import stack_growth, stores
-from npukit_emulator.cycles import accesses_memory, address_registers, cost
+from npukit_emulator.instructions import accesses_memory, address_registers, cost, stack_growth, stores
 from npukit_emulator.words import Need, Words
 
 _SEV = (b"\x40\xbf", b"\xaf\xf3\x04\x80")
@@ -68,13 +67,12 @@ class _Instruction:
     can_follow: bool = False
     address: tuple[int, ...] = ()
     accesses_memory: bool = False
-    sends_event: bool = False
+    remark: int = Remark.NONE
     stack_growth: int = 0
     decoded: capstone.CsInsn | None = None
     conditional_after: int = 0
     """The number of instructions made conditional by this IT instruction."""
     uses_fpu: bool = False
-    is_barrier: bool = False
 
 
 def block_costs(code: bytes, address: int, others: Mapping[str, int]) -> BlockCosts:
@@ -130,7 +128,7 @@ def _words(instructions: list[_Instruction], conditional: set[int]) -> tuple[Wor
 
 
 def _remarks(instructions: list[_Instruction], conditional: set[int], looked_at: dict[int, int]) -> list[int]:
-    remarks = [_own_remark(each) for each in instructions]
+    remarks = [each.remark for each in instructions]
     for index, each in enumerate(instructions):
         under = range(index + 1, min(index + 1 + each.conditional_after, len(instructions)))
         if any(instructions[number].accesses_memory for number in under):
@@ -151,20 +149,15 @@ def _stack_use(instructions: list[_Instruction]) -> tuple[int, int]:
     return deepest, at
 
 
-def _own_remark(instruction: _Instruction) -> int:
-    stored = instruction.decoded is not None and stores(instruction.decoded)
-    return (
-        (Remark.SENDS_EVENT if instruction.sends_event else Remark.NONE)
-        | (Remark.BARRIER if instruction.is_barrier else Remark.NONE)
-        | (Remark.STORES if stored else Remark.NONE)
-    )
-
-
 def _instructions(code: bytes, address: int, others: Mapping[str, int]) -> Iterator[_Instruction]:
     offset, loaded = 0, None
     while offset < len(code):
         decoded = next(_decoder.disasm(code[offset : offset + 4], address + offset, 1), None)
-        instruction = _described(decoded, code, offset, loaded, others) if decoded else _undecoded(code, offset)
+        if decoded:
+            instruction = _described(decoded, code, offset, loaded, others)
+        else:  # only Unicorn can decode it: taken to access memory
+            size = 4 if code[offset + 1] >> 3 in (0x1D, 0x1E, 0x1F) else 2
+            instruction = _Instruction(offset, size, accesses_memory=True, uses_fpu=_uses_fpu(code, offset))
         yield instruction
         loaded = instruction.loaded
         offset += instruction.size
@@ -175,6 +168,11 @@ def _described(
 ) -> _Instruction:
     cycles, loads = cost(decoded, loaded)
     other = others.get(str(decoded.insn_name()))
+    remark = Remark.STORES if stores(decoded) else Remark.NONE
+    if decoded.id == arm.ARM_INS_DSB:
+        remark |= Remark.BARRIER
+    if code[offset : offset + decoded.size] in _SEV:
+        remark |= Remark.SENDS_EVENT
     return _Instruction(
         offset,
         decoded.size,
@@ -183,18 +181,12 @@ def _described(
         other is None and cost(decoded, _ANY_OTHER_REGISTER)[0] < cost(decoded, None)[0],
         address_registers(decoded),
         accesses_memory(decoded),
-        code[offset : offset + decoded.size] in _SEV,
+        remark,
         stack_growth(decoded),
         decoded,
         _conditional_after(int.from_bytes(code[offset : offset + 2], "little")),
         _uses_fpu(code, offset),
-        decoded.id == arm.ARM_INS_DSB,
     )
-
-
-def _undecoded(code: bytes, offset: int) -> _Instruction:
-    """An instruction that only Unicorn can decode, taken to access memory."""
-    return _Instruction(offset, _size(code, offset), accesses_memory=True, uses_fpu=_uses_fpu(code, offset))
 
 
 def _uses_fpu(code: bytes, offset: int) -> bool:
@@ -209,11 +201,6 @@ def _conditional_after(halfword: int) -> int:
     if halfword >> 8 != _HINT_OR_IT or mask == 0:
         return 0
     return 4 - (mask & -mask).bit_length() + 1
-
-
-def _size(code: bytes, offset: int) -> int:
-    """The size of an instruction in bytes, from the first halfword."""
-    return 4 if code[offset + 1] >> 3 in (0x1D, 0x1E, 0x1F) else 2
 
 
 def core_register(register: int) -> int:

@@ -28,7 +28,8 @@ class CannotCompile(Exception):
 def core_library() -> Path:
     """The compiled core. Compiled again whenever its sources, the compiler's flags or Unicorn change."""
     name = f"core-{_digest(_SOURCES.iterdir())}"
-    return _library(name, sorted(_SOURCES.glob("*.c")), _unicorn_headers(), "the emulator's core")
+    headers = Path(str(unicorn.__file__)).resolve().parent / "include"
+    return _library(name, sorted(_SOURCES.glob("*.c")), headers, "the emulator's core")
 
 
 def device_library(model: Path) -> Path:
@@ -40,16 +41,16 @@ def device_library(model: Path) -> Path:
     return _library(name, [model], _SOURCES, f"the model {model.name}")
 
 
-def _library(name: str, sources: Sequence[Path], headers: Path, what: str) -> Path:
+def _library(name: str, sources: Sequence[Path], headers: Path, subject: str) -> Path:
     file = f"{name}{'.dll' if sys.platform == 'win32' else '.so'}"
     for folder in _folders():
         if (folder / file).is_file():
             return folder / file
     for folder in _folders():
         if _writable(folder):
-            _compile(folder / file, sources, headers, what)
+            _compile(folder / file, sources, headers, subject)
             return folder / file
-    raise CannotCompile(f"no folder to keep {what} in: tried {', '.join(map(str, _folders()))}")
+    raise CannotCompile(f"no folder to keep {subject} in: tried {', '.join(map(str, _folders()))}")
 
 
 def _digest(sources: Iterable[Path]) -> str:
@@ -60,19 +61,15 @@ def _digest(sources: Iterable[Path]) -> str:
 
 
 def _folders() -> tuple[Path, ...]:
-    return _cache() / "npukit" / "emulator", Path(tempfile.gettempdir()) / f"npukit-emulator-{_user()}"
-
-
-def _cache() -> Path:
+    """Folders for libraries, the preferred one first: the user's cache, and a scratch folder."""
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-
-def _user() -> str:
-    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+        cache = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        cache = Path.home() / "Library" / "Caches"
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return cache / "npukit" / "emulator", Path(tempfile.gettempdir()) / f"npukit-emulator-{user}"
 
 
 def _writable(folder: Path) -> bool:
@@ -86,22 +83,14 @@ def _writable(folder: Path) -> bool:
     return ours and os.access(folder, os.W_OK)
 
 
-def _compile(library: Path, sources: Sequence[Path], headers: Path, what: str) -> None:
+def _compile(library: Path, sources: Sequence[Path], headers: Path, subject: str) -> None:
     """Compile a library, whole or not at all: several workers may do this at once."""
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder) / library.name
-        command = [
-            *_compiler(),
-            *_FLAGS,
-            *_THREADS,
-            f"-I{headers}",
-            *map(str, sources),
-            "-o",
-            str(made),
-        ]
+        command = [*_compiler(), *_FLAGS, *_THREADS, f"-I{headers}", *map(str, sources), "-o", str(made)]
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
         if result.returncode != 0:
-            raise CannotCompile(f"{command[0]} fails on {what}: {result.stderr.strip()[:2000]}")
+            raise CannotCompile(f"{command[0]} fails on {subject}: {result.stderr.strip()[:2000]}")
         os.replace(made, library)
 
 
@@ -109,7 +98,3 @@ def _compiler() -> list[str]:
     """The system's C compiler, otherwise npukit's own."""
     system = shutil.which("cc")
     return [system] if system and os.path.isabs(system) else [sys.executable, "-P", "-m", "ziglang", "cc"]
-
-
-def _unicorn_headers() -> Path:
-    return Path(str(unicorn.__file__)).resolve().parent / "include"

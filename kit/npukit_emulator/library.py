@@ -21,10 +21,15 @@ from ctypes import (
     c_void_p,
 )
 from pathlib import Path
+from typing import Any
 
 from unicorn.unicorn_py3.unicorn import uclib
 
 from npukit_emulator.words import MOST_NEEDS
+
+
+def _words(*names: str) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, c_uint32) for name in names)
 
 
 class Figure(ctypes.Structure):
@@ -36,16 +41,13 @@ class Figure(ctypes.Structure):
 class Extent(ctypes.Structure):
     """Addresses from `start` up to before `end`: `struct code_range`."""
 
-    _fields_ = (("start", c_uint32), ("end", c_uint32))
+    _fields_ = _words("start", "end")
 
 
 class Memory(ctypes.Structure):
     """`struct memory`."""
 
-    _fields_ = tuple(
-        (name, c_uint32)
-        for name in ("base", "bytes", "wait_cycles", "next_cycles", "line_bytes", "lines", "ways", "data_lines")
-    )
+    _fields_ = _words("base", "bytes", "wait_cycles", "next_cycles", "line_bytes", "lines", "ways", "data_lines")
 
 
 class Progress(ctypes.Structure):
@@ -72,26 +74,26 @@ class Joint(ctypes.Structure):
 
 class Counters(ctypes.Structure):
     _fields_ = (
-        *((name, c_uint64) for name in ("instructions", "cycles", "asleep", "accelerators_busy", "dma_bytes")),
-        *((name, c_uint32) for name in ("device_errors", "last_device_error", "last_device_error_address", "running")),
+        *((name, c_uint64) for name in ("instructions", "cycles", "asleep", "npu_busy", "dma_bytes")),
+        *_words("device_errors", "last_device_error", "last_device_error_address", "running"),
     )
 
 
 class RaceSide(ctypes.Structure):
     """An access of a race: `struct race_side`."""
 
-    _fields_ = tuple((name, c_uint32) for name in ("kind", "pe", "address", "tag", "device", "stores"))
+    _fields_ = _words("kind", "pe", "address", "tag", "device", "stores")
 
 
 class Race(ctypes.Structure):
     """Two accesses without order: `struct race`."""
 
-    _fields_ = (("place", c_uint32), ("address", c_uint32), ("sides", RaceSide * 2))
+    _fields_ = (*_words("place", "address"), ("sides", RaceSide * 2))
 
 
 class Fault(ctypes.Structure):
     _fields_ = (
-        *((name, c_uint32) for name in ("kind", "pe", "address", "other")),
+        *_words("kind", "pe", "address", "other"),
         ("registers", c_uint32 * 17),
         ("what", c_char * 128),
         ("race", Race),
@@ -99,7 +101,7 @@ class Fault(ctypes.Structure):
 
 
 class Wait(ctypes.Structure):
-    _fields_ = tuple((name, c_uint32) for name in ("state", "pc", "address", "value"))
+    _fields_ = _words("state", "pc", "address", "value")
 
 
 class Note(ctypes.Structure):
@@ -107,7 +109,7 @@ class Note(ctypes.Structure):
 
     _fields_ = (
         ("time", c_uint64),
-        *((name, c_uint32) for name in ("kind", "owner", "source", "destination", "address", "bytes", "flag", "tag")),
+        *_words("kind", "owner", "source", "destination", "address", "bytes", "flag", "tag"),
     )
 
 
@@ -116,10 +118,7 @@ class Injection(ctypes.Structure):
 
     _fields_ = (
         *((name, c_uint64) for name in ("at", "packet", "cycles", "bit")),
-        *(
-            (name, c_uint32)
-            for name in ("kind", "pe", "other", "source", "destination", "tag", "address", "chance", "times")
-        ),
+        *_words("kind", "pe", "other", "source", "destination", "tag", "address", "chance", "times"),
         ("seen", c_uint64),
     )
 
@@ -130,8 +129,10 @@ REGISTERS = 17 + 33
 
 Decode = ctypes.CFUNCTYPE(None, POINTER(c_uint8), c_uint32, c_uint32, POINTER(Progress), POINTER(Joint))
 
-_UNICORN = ("open", "close", "ctl", "mem_map", "mem_map_ptr", "mem_protect", "mmio_map", "hook_add")
-_UNICORN_RUNNING = ("emu_start", "emu_stop", "reg_read", "reg_write")
+_UNICORN = (
+    *("open", "close", "ctl", "mem_map", "mem_map_ptr", "mem_protect", "mmio_map", "hook_add"),
+    *("emu_start", "emu_stop", "reg_read", "reg_write"),
+)
 
 _PROTOTYPES = {
     "mesh_new": (c_void_p, (POINTER(Figure), c_uint32, POINTER(Memory), c_void_p)),
@@ -192,8 +193,8 @@ def load_core(path: Path) -> ctypes.CDLL:
 
 def unicorn_functions() -> ctypes.Array[c_void_p]:
     """`struct unicorn`: the functions of the loaded Unicorn."""
-    names = (*_UNICORN, *_UNICORN_RUNNING)
-    return (c_void_p * len(names))(*(ctypes.cast(getattr(uclib, f"uc_{name}"), c_void_p).value for name in names))
+    functions = (ctypes.cast(getattr(uclib, f"uc_{name}"), c_void_p).value for name in _UNICORN)
+    return (c_void_p * len(_UNICORN))(*functions)
 
 
 def figure_array(figures: Mapping[str, int]) -> ctypes.Array[Figure]:

@@ -7,24 +7,19 @@ instructions state it. An access through a register of unknown value is checked 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import capstone
 from capstone import arm_const as arm
 
-from npukit_emulator.accesses import list_bytes, word_base
+from npukit_emulator.instructions import ADDS, LISTS, SUBTRACTS, ids, list_growth, memory_operand, word_base
 
 MOST_NEEDS = 4
 """Most needs of a block, as in `struct joint` in core/code.h."""
 
 _WORD_BYTES = 4
-_ADDS = frozenset((arm.ARM_INS_ADD, arm.ARM_INS_ADDW))
-_SUBTRACTS = frozenset((arm.ARM_INS_SUB, arm.ARM_INS_SUBW))
-_MOVES = frozenset((arm.ARM_INS_MOV, arm.ARM_INS_MOVW, arm.ARM_INS_MOVS))
-_DOWN = frozenset((arm.ARM_INS_STMDB, arm.ARM_INS_LDMDB, arm.ARM_INS_VSTMDB, arm.ARM_INS_VLDMDB))
+_MOVES = ids("mov movw movs")
 _SHIFT_OF_WORDS = 2
-_LISTS = frozenset((*_DOWN, arm.ARM_INS_STM, arm.ARM_INS_LDM, arm.ARM_INS_VSTMIA, arm.ARM_INS_VLDMIA))
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ class Words:
 
     def follow(self, instruction: capstone.CsInsn, *, conditional: bool) -> None:
         """Update the registers with the results of an instruction."""
-        after = {**dict.fromkeys(_written(instruction)), **self._results(instruction)}
+        after = {**dict.fromkeys(instruction.regs_access()[1]), **self._results(instruction)}
         for register, value in after.items():
             same = value is not None and value == self._value(register)
             self._values[register] = value if same or not conditional else None
@@ -100,12 +95,12 @@ class Words:
         return self._values.get(register, fixed)
 
     def _results(self, instruction: capstone.CsInsn) -> dict[int, Value | None]:
-        if instruction.id in _ADDS or instruction.id in _SUBTRACTS:
-            return {instruction.operands[0].reg: self._sum(instruction)}
-        return self._written_back(instruction) or self._set(instruction)
-
-    def _set(self, instruction: capstone.CsInsn) -> dict[int, Value | None]:
+        """Values of the registers that an instruction sets, as far as they are known."""
         operands = instruction.operands
+        if instruction.id in ADDS or instruction.id in SUBTRACTS:
+            return {operands[0].reg: self._sum(instruction)}
+        if instruction.writeback and (moved := self._written_back(instruction)):
+            return moved
         if instruction.id in _MOVES and len(operands) == 2 and not operands[1].shift.type:
             return {operands[0].reg: self._operand(operands[1])}
         if instruction.id == arm.ARM_INS_LSL and operands[-1].type == arm.ARM_OP_IMM:
@@ -122,8 +117,8 @@ class Words:
         if one is None or other is None:
             return None
         if other.register is None:
-            return one.plus(-other.added if instruction.id in _SUBTRACTS else other.added)
-        return other.plus(one.added) if one.register is None and instruction.id in _ADDS else None
+            return one.plus(-other.added if instruction.id in SUBTRACTS else other.added)
+        return other.plus(one.added) if one.register is None and instruction.id in ADDS else None
 
     def _operand(self, operand: capstone.arm.ArmOp) -> Value | None:
         if operand.type == arm.ARM_OP_IMM:
@@ -135,27 +130,15 @@ class Words:
         return None if operand.shift.type else self._value(operand.reg)
 
     def _written_back(self, instruction: capstone.CsInsn) -> dict[int, Value | None]:
-        if not instruction.writeback:
-            return {}
-        operands = instruction.operands
-        if instruction.id in _LISTS:
-            return {operands[0].reg: self._moved(operands[0].reg, _list_growth(instruction))}
-        memory = next((operand.mem for operand in operands if operand.type == arm.ARM_OP_MEM), None)
+        first, last = instruction.operands[0], instruction.operands[-1]
+        if instruction.id in LISTS:
+            return {first.reg: self._moved(first.reg, list_growth(instruction))}
+        memory = memory_operand(instruction)
         if memory is None:
             return {}
-        last = operands[-1]
         by = memory.disp if last.type == arm.ARM_OP_MEM else last.imm if last.type == arm.ARM_OP_IMM else None
         return {memory.base: None if by is None else self._moved(memory.base, by)}
 
     def _moved(self, register: int, by: int) -> Value | None:
         value = self._value(register)
         return None if value is None else value.plus(by)
-
-
-def _list_growth(instruction: capstone.CsInsn) -> int:
-    size = list_bytes(instruction, instruction.operands[1:])
-    return -size if instruction.id in _DOWN else size
-
-
-def _written(instruction: capstone.CsInsn) -> Iterable[int]:
-    return instruction.regs_access()[1]

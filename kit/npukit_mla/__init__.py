@@ -1,4 +1,4 @@
-"""A machine-learning array after what is public of SpiNNaker2's, as a plug-in of npukit like any vendor's."""
+"""A machine-learning array with the published limits of SpiNNaker2's, as an ordinary plug-in of npukit."""
 
 from .plugin import Mla as accelerator  # noqa: N813
 

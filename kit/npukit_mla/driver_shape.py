@@ -1,4 +1,7 @@
-"""A tile as the driver sees it: how many pixels and columns at a time, what memory that takes, and the cycles."""
+"""A tile as the driver computes it: pixels and columns per pass, scratch memory, and cycles.
+
+The cycles of the array are the published figures; the cycles of the driver on the core are measured in the emulator.
+"""
 
 from __future__ import annotations
 
@@ -9,74 +12,99 @@ from npukit.accel.geometry import Plane, Window, depth_of, window_of
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 
-from .cycles import (
-    CALL,
-    CLEARED_BYTE,
-    COPIED_BYTE,
-    COPIED_PIXEL,
-    COPY,
-    EDGE,
-    LANES,
-    NARROWED,
-    PIXEL_CHANNEL,
-    PIXEL_PRODUCT,
-    PIXEL_START,
-    PLANE_BYTE,
-    PLANE_PIXEL,
-    PLANE_ROOM,
-    PRODUCT,
-    ROW,
-    RUN,
-    START,
-    STARTED,
-    WIDTH,
-    Figures,
-    blocks,
-    gathered,
-    overlapped,
-    padded,
-)
 from .outcome import Outcome, Results
 
+WIDTH, LANES = 16, 4
+OUT_CYCLES = 16
+"""Cycles to write the sums of a block, four sums a cycle."""
+START, CALL, ROW = 190, 245, 178
+"""Cycles of the driver: per tile, per pass of windows, per row of planes."""
+PIXEL_START, PIXEL_PRODUCT, PIXEL_CHANNEL = 185, 45, 21
+"""Cycles of the driver for a single pixel: per tile, per product, per plain channel (`mla.h`)."""
+RUN, PRODUCT, STARTED = 160, 350, 140
+"""Cycles of the driver per run of pixels of a line, and per product. The array idles for the last of these, `STARTED`,
+if the array is the bottleneck."""
+COPY, COPIED_PIXEL, COPIED_BYTE, CLEARED_BYTE = 60, 12, 0.85, 0.5
+"""Cycles to copy an input line: per line, per pixel if pixels have gaps, per byte; and per cleared byte."""
+PIXEL, LINE, EDGE = 60, 75, 75
+"""Cycles to gather a pixel's window: per pixel, per line, per position of a window that is cut off."""
+WORD_S_BYTE, BYTE = 2.1, 4.1
+"""Cycles to gather a byte of a line: in words, and singly."""
+NARROWED = 55, 4
+"""Cycles to convert shifted results to int8: per pixel, and per value."""
+PLANE_BYTE, PLANE_PIXEL, PLANE_ROOM = 7.0, 15, 1.25
+"""Cycles to write planes of the input: per byte, per pixel, per cleared byte."""
 MOST_PIXELS, MOST_PIXELS_OF_A_LINE = 16, 32
 ROOM = 8192
 """Bytes for the rows of a pass's windows, and for the sums of a run of pixels of a line."""
 COLUMNS_OF_A_PIXEL = 64
-"""Columns of a single pixel at a time: the core requantises some while the array works on the next."""
+"""Columns of a single pixel per product: the core requantises some while the array computes the next."""
 ROOM_OF_PLANES = 24576
-"""Bytes for the planes of a convolution, if they hold what one row of its output needs."""
+"""Bytes for the planes of a convolution. A row of the output may need more."""
+
+
+def blocks(count: int, each: int) -> int:
+    return -(-count // each)
+
+
+def padded(count: int, to: int) -> int:
+    return blocks(count, to) * to
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The array's figures in the board file."""
+
+    setup_cycles: int
+    accumulator_bits: int
+
+    def product(self, rows: int, depth: int, columns: int) -> int:
+        """A product of matrices: 4 rows and 16 columns at a time, a term per cycle."""
+        return self.setup_cycles + blocks(rows, LANES) * blocks(columns, WIDTH) * (padded(depth, WIDTH) + OUT_CYCLES)
+
+    def convolution(self, rows: int, width: int, channels: int, depth: int) -> int:
+        """A convolution of stride 1: 16 pixels of a row and 4 channels at a time."""
+        return self.setup_cycles + rows * blocks(width, WIDTH) * blocks(channels, LANES) * (depth + OUT_CYCLES)
+
+
+def overlapped(passes: int, array: int, gather: float, finish: float) -> int:
+    """Cycles of passes. While the array works, the core finishes the pass before and gathers the next."""
+    one_gather, one_finish = gather / passes, finish / passes
+    beside = [array] if passes == 1 else [max(array, one_gather), max(array, one_finish)]
+    between = max(passes - 2, 0) * max(array, one_gather + one_finish)
+    return round(START + one_gather + sum(beside) + between + one_finish)
 
 
 @dataclass(frozen=True)
 class DriverShape:
-    """A box of an op's output as the driver sees it."""
+    """A box of an op's output as the driver computes it."""
 
     plane: Plane
     window: Window
     channels: int
     depth: int
     cut_lines: int
-    """Lines of the windows of the box, taken together, that lie outside of the input."""
+    """Lines above and below the input in the union of the box's windows."""
     sides: tuple[int, int]
-    """Columns of padding on the left and right."""
+    """Columns of padding left and right."""
     lines_seen: int
-    """Lines of the windows of all rows that lie inside of the input."""
+    """Lines inside the input, summed over the windows of all rows."""
     apart: bool
-    """True if the pixels of a line may lie apart, as those of some channels of an input do."""
+    """True if the pixels of a line may have gaps: the op reads some channels of the input."""
     part: int
-    """Bytes of a line of the kernel that are summed up at a time."""
+    """Bytes of a kernel line per product."""
 
     @classmethod
     def of(cls, net: Net, op: Op, output: Box, part: int) -> DriverShape:
         window, shape, plane = window_of(net, op), net.tensor(op.inputs[0]).shape, Plane.of(output)
         if window.taps == 1 and window.strides == (1, 1) and not any(window.padding):
-            plane = replace(plane, height=1, width=plane.pixels)  # one long row
+            plane = replace(plane, height=1, width=plane.pixels)  # a single long row
         cut, sides, seen = 0, (0, 0), plane.height * window.kernel[0]
         if len(shape) == 4:
             (top, bottom), sides = (_beyond(window, output, axis, shape[axis + 1]) for axis in range(2))
             cut = top + bottom
             rows = range(output.start[1], output.start[1] + plane.height)
-            seen -= sum(_lacking(window, row, shape[1]) for row in _ends(rows, window))
+            seen = _lines_inside(window, rows, shape[1])
         depth = depth_of(net, op)
         channels = depth // window.taps
         return cls(plane, window, channels, depth, cut, sides, seen, channels < shape[-1], part)
@@ -89,34 +117,34 @@ class DriverShape:
 
     @property
     def may_be_lines(self) -> bool:
-        """True if the pixels of a row can be rows of products where they lie, for parts of the kernel's lines."""
+        """True if the pixels of a row can be the rows of products in place, for parts of kernel lines."""
         dense = self.window.dilation[1] == 1 or self.window.kernel[1] == 1
         return self.part > 0 and self.channels % WIDTH == 0 and dense
 
     @property
     def run(self) -> int:
-        """Pixels of a line at a time."""
+        """Pixels of a line per product."""
         width = self.plane.width
         return min(padded(blocks(width, blocks(width, MOST_PIXELS_OF_A_LINE)), LANES), width)
 
     @property
     def line(self) -> int:
-        """The bytes of a line of the kernel."""
+        """Bytes of a kernel line."""
         return self.window.kernel[1] * self.channels
 
     @property
     def planes(self) -> int:
-        """The sums that the core adds to one."""
+        """Sums per result that the core adds."""
         return self.window.kernel[0] * blocks(self.line, self.part or self.line)
 
     @property
     def is_pixel(self) -> bool:
-        """True of a single pixel of one line that lies in the input and is summed up at once, as a dense layer's."""
+        """True for a single pixel of a single line inside the input, summed in one product: a dense layer."""
         return self.plane.pixels == self.planes == 1 and not (self.cut_lines or any(self.sides))
 
     @property
     def columns(self) -> int:
-        """Columns of a run at a time: with several planes the weights of one lie apart."""
+        """Columns of a run per product. With several planes, a block of columns: the weights of a plane have gaps."""
         whole = padded(self.plane.channels, WIDTH)
         if self.is_pixel:
             return min(whole, COLUMNS_OF_A_PIXEL)
@@ -124,35 +152,35 @@ class DriverShape:
 
     @property
     def row_stride(self) -> int:
-        """The bytes of a row of a plane, borders included."""
+        """Bytes of a row of a plane, borders included."""
         return padded(padded(self.plane.width, WIDTH) + self.window.kernel[1] - 1, WIDTH)
 
     @property
     def rows_of_planes(self) -> int:
-        """Rows of the output for which a convolution makes planes at a time."""
+        """Rows of the output per set of planes."""
         lines = ROOM_OF_PLANES // (self.row_stride * self.channels)
         most = min(max(lines - self.window.kernel[0] + 1, 1), self.plane.height)
         return blocks(self.plane.height, blocks(self.plane.height, most))
 
     @property
     def lines_of_planes(self) -> int:
-        """Lines of the input of which there are planes at a time."""
+        """Lines of the input per set of planes."""
         return self.rows_of_planes + self.window.kernel[0] - 1
 
     @property
     def scratch_of_lines(self) -> int:
-        """A line of the kernel, the sums of a run twice, and padded lines of the input."""
+        """Bytes of a kernel line, of two buffers for the sums of a run, and of padded lines of the input."""
         sums = 2 * padded(4 * self.planes * self.run * self.columns, WIDTH)
         return self.line + sums + self.reach * self.padded_line * self.are_copied
 
     @property
     def are_copied(self) -> bool:
-        """True if lines of the input are copied."""
+        """True if the driver copies lines of the input."""
         return any(self.sides) or (self.apart and self.window.kernel[1] > 1)
 
     @property
     def reach(self) -> int:
-        """Lines of the input from the first to the last that a pixel sees."""
+        """Lines of the input from the first to the last of a pixel's window."""
         return (self.window.kernel[0] - 1) * self.window.dilation[0] + 1
 
     @property
@@ -163,7 +191,7 @@ class DriverShape:
 
     @property
     def padded_line(self) -> int:
-        """The bytes of a line of the input with what pads it."""
+        """Bytes of a line of the input with its padding."""
         return (self.input_width + sum(self.sides)) * self.channels
 
     def scratch_of_windows(self, slots: int = 0) -> int:
@@ -171,7 +199,7 @@ class DriverShape:
 
     @property
     def scratch_of_planes(self) -> int:
-        """Planes, and the sums of a row twice."""
+        """Bytes of planes, and of two buffers for the sums of a row."""
         sums = 4 * padded(self.plane.width, WIDTH) * self.plane.channels
         return self.row_stride * self.lines_of_planes * self.channels + 2 * sums
 
@@ -197,7 +225,7 @@ class DriverShape:
         return round(START + cleared + copies + worked)
 
     def _pixel(self, figures: Figures, outcome: Outcome) -> int:
-        """Cycles of a single pixel: some columns at a time."""
+        """Cycles for a single pixel."""
         channels, times = self.plane.channels, blocks(self.plane.channels, self.columns)
         array = figures.product(1, self.line, min(channels, self.columns))
         short = outcome == Outcome(Results.PLAIN)
@@ -212,18 +240,20 @@ class DriverShape:
         return overlapped(passes, figures.product(self.at_once, self.depth, channels), self._gathered, finish)
 
     def shifted(self, figures: Figures, slots: int) -> int:
-        """The same with `slots` that bring biases, shifted by the array."""
+        """Cycles as products of windows with `slots` bytes for biases, shifted by the array."""
         pixels, channels, passes = self.plane.pixels, self.plane.channels, blocks(self.plane.pixels, self.at_once)
         finish = pixels * (NARROWED[0] + channels * NARROWED[1]) + passes * CALL
         return overlapped(passes, figures.product(self.at_once, self.depth + slots, channels), self._gathered, finish)
 
     @property
     def _gathered(self) -> float:
+        """Cycles to gather the windows. `aligned`: share of the bytes in whole words."""
         (height, width), padding = self.window.kernel, self.window.padding
         copies = 1 if self.window.taps == 1 else 2
         aligned = (gcd(self.channels, 4) / 4) ** copies
         cut_off = self.plane.height * sum(each > 0 for each in padding[1::2]) * height * width
-        return gathered(self.plane.pixels, height, width * self.channels, aligned) + cut_off * EDGE
+        byte = BYTE - (BYTE - WORD_S_BYTE) * aligned
+        return self.plane.pixels * (PIXEL + height * (LINE + width * self.channels * byte)) + cut_off * EDGE
 
     def convolutions(self, figures: Figures, outcome: Outcome) -> int:
         """Cycles as convolutions, row by row."""
@@ -237,21 +267,17 @@ class DriverShape:
 
 
 def _beyond(window: Window, output: Box, axis: int, size: int) -> tuple[int, int]:
-    """Places of padding before and behind what a box of the output sees of the input along an axis."""
+    """Positions of padding before and behind the input that a box of the output needs along an axis."""
     first = output.start[axis + 1] * window.strides[axis] - window.padding[axis]
     reach = (window.kernel[axis] - 1) * window.dilation[axis] + 1
     last = (output.stop[axis + 1] - 1) * window.strides[axis] - window.padding[axis] + reach
     return max(-first, 0), max(last - size, 0)
 
 
-def _ends(rows: range, window: Window) -> list[int]:
-    """The rows of the output whose windows may be cut: those within the padding of either end."""
-    reach = blocks(window.kernel[0] * window.dilation[0], window.strides[0]) + 1
-    return [*rows] if len(rows) <= 2 * reach else [*rows[:reach], *rows[-reach:]]
-
-
-def _lacking(window: Window, row: int, size: int) -> int:
-    """Lines of a row's windows that lie outside of an input of so many."""
-    first = row * window.strides[0] - window.padding[0]
-    lines = range(first, first + window.kernel[0] * window.dilation[0], window.dilation[0])
-    return sum(not 0 <= line < size for line in lines)
+def _lines_inside(window: Window, rows: range, size: int) -> int:
+    """Lines inside an input of `size` lines, summed over the windows of rows of the output."""
+    stride, found = window.strides[0], 0
+    for ky in range(window.kernel[0]):
+        offset = ky * window.dilation[0] - window.padding[0]
+        found += len(range(max(rows.start, -(offset // stride)), min(rows.stop, (size - 1 - offset) // stride + 1)))
+    return found

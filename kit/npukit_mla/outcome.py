@@ -1,7 +1,7 @@
-"""The core's part of a tile: sums stay, or are requantised; sums that were kept join them, or results are added.
+"""The core's part of a tile: requantisation of sums, kept sums that join them, and addition to results.
 
-A convolution and the addition of its result to a tensor are one op to the driver, and so are the last of sums that were
-made one part of the depth after the other and what requantises them.
+The driver takes a convolution and the addition of its result to a tensor as one op. The driver also takes as one op the
+last of several sums over parts of the depth with their requantisation.
 """
 
 from __future__ import annotations
@@ -16,18 +16,25 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import Add, Conv2d, Dense, Sums, Total
 from npukit.net.requantize import ADD_LEFT_SHIFT, Multiplier, add_rescaling, quantization, requantization, rescale
 
-from .cycles import ADDED, GENERAL, KEEPS, KEPT, OF_THREE, OF_TWO, PLAIN, PLANE, RAW
-
+PLAIN, OF_TWO, OF_THREE, GENERAL = (45, 14), (55, 16), (55, 18), (67, 31)
+"""Cycles to requantise: per channel of a pass, and per value. `PLAIN`: plain layers (`mla.h`); `OF_TWO`, `OF_THREE`:
+plain layers with sums in two and three planes; `GENERAL`: other layers."""
+RAW = (0, 14)
+"""Cycles to write sums without requantisation, with one plane: per channel of a pass, and per value."""
+KEEPS, KEPT, ADDED = (29, 0), (29, 8), (61, 14)
+"""Further cycles to write sums, to add kept sums, and to add to results: per pixel and product, and per value."""
+PLANE = 6
+"""Cycles to add a value of a further plane, if the core has no short way."""
 HALF = Multiplier(1 << 30, 0)
 MOST_RIGHT = 20
-"""Bits of a shift with which the zero point, shifted, keeps clear of the highest bit."""
+"""Largest right shift in bits that keeps the shifted zero point clear of the highest bit."""
 LARGEST_PRODUCT = 1 << 14
 SHARES = 6
-"""The first word of an addition's table (`mla.h`)."""
+"""Index of the table in the words of an addition (`mla.h`)."""
 
 
 class Results(Enum):
-    """The forms of a result: int8 in the driver's short way, int8 in any other, or a sum."""
+    """The forms of a result: int8 by the driver's short way, int8 otherwise, or a sum."""
 
     PLAIN = "plain"
     GENERAL = "general"
@@ -36,12 +43,13 @@ class Results(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results that a tile's sums become, and what is added to the sums or to the results."""
+    """The results of a tile, and the additions to its sums or results."""
 
     results: Results
     keeps: bool = False
-    """True if sums that were kept join them."""
+    """True if kept sums join the tile's."""
     adds: bool = False
+    """True if a tensor is added to the results."""
 
     @property
     def words(self) -> int:
@@ -50,15 +58,15 @@ class Outcome:
 
     @property
     def aliases(self) -> tuple[int, ...]:
-        """The inputs on which the output may lie: sums on sums, results on what is added to them."""
+        """Inputs that the output may alias: sums alias kept sums, results alias their addends."""
         return (1,) if self.adds or (self.keeps and self.results is Results.RAW) else ()
 
     def cycles(self, passes: int, channels: int, values: int, planes: int = 1) -> int:
-        """The core's cycles for so many values in passes of so many channels."""
-        short = {1: PLAIN, 2: OF_TWO, 3: OF_THREE} if self.results is Results.PLAIN else {}
-        of_channel, of_value = RAW if self.results is Results.RAW else GENERAL
-        of_channel, of_value = short.get(planes, (of_channel, of_value + PLANE * (planes - 1)))
+        """The core's cycles for `values` in `passes` of `channels` each."""
         raw = self.results is Results.RAW
+        short = {1: PLAIN, 2: OF_TWO, 3: OF_THREE} if self.results is Results.PLAIN else {}
+        of_channel, of_value = RAW if raw else GENERAL
+        of_channel, of_value = short.get(planes, (of_channel, of_value + PLANE * (planes - 1)))
         for of_pixel, more in [KEEPS] * raw + [KEPT] * self.keeps + [ADDED] * self.adds:
             of_value += more + planes * of_pixel / channels
         return round(passes * channels * of_channel + values * of_value)
@@ -66,8 +74,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Parts:
-    """An op as the driver takes it: what makes sums, and what requantises sums or adds to results, if that is another
-    op."""
+    """The ops that the driver takes as one: `main` makes sums, `total` requantises sums, `addition` adds to results."""
 
     main: Op
     total: Op | None = None
@@ -85,11 +92,11 @@ class Parts:
 
     @property
     def keeps(self) -> bool:
-        """True if kept sums join those that it makes."""
+        """True if kept sums join the main op's."""
         return self.total is not None or (isinstance(self.main.attributes, Sums) and len(self.main.inputs) > 2)
 
     def refusal(self, net: Net) -> str | None:
-        """Why the driver does not take what is behind the sums, or None."""
+        """The reason why the driver does not take the ops behind the sums, or None."""
         if self.total and len(self.total.inputs) > 4:
             return "it adds sums of several places"
         if self.keeps and self._kept(net) is None:
@@ -105,21 +112,20 @@ class Parts:
         return None if right else "the scales of what is added are too far apart"
 
     def outcome(self, net: Net, most: np.ndarray) -> tuple[Outcome, bool]:
-        """The outcome of sums of so much at most by channel, and whether 32 bits suffice for it."""
+        """The outcome, and True if 32 bits suffice. `most`: upper bound of the sums' magnitude by channel."""
         most = most + (self._kept(net) or 0)
         if isinstance(self.last.attributes, Sums):
             return Outcome(Results.RAW, self.keeps), bool(np.all(most < 1 << 31))
-        attributes = (self.total or self.main).attributes
-        assert isinstance(attributes, Conv2d | Dense | Total)
         _, shifts = self.factors(net)
-        plain = attributes.clamp == (-128, 127) and bool(np.all(shifts < 0))
+        clamp = (self.total or self.main).of(Conv2d, Dense, Total).clamp
+        plain = clamp == (-128, 127) and bool(np.all(shifts < 0))
         left = np.maximum(shifts, 0).astype(np.int64)
         fit = np.all((most + np.abs(self.biases(net))) << left < 1 << 30) and np.all(shifts >= -MOST_RIGHT)
         results = Results.PLAIN if plain else Results.GENERAL
         return Outcome(results, self.keeps, self.addition is not None), bool(fit)
 
     def factors(self, net: Net) -> tuple[np.ndarray, np.ndarray]:
-        """Multipliers and shifts of the channels; 0 where sums stay what they are."""
+        """Multipliers and shifts of the channels; zeros for sums without requantisation."""
         if self.total:
             return net.constants[self.total.inputs[-2]], net.constants[self.total.inputs[-1]]
         if isinstance(self.main.attributes, Sums):
@@ -138,29 +144,29 @@ class Parts:
         return np.stack([self.biases(net), *self.factors(net)], axis=1).astype(np.int32)
 
     def _kept(self, net: Net) -> int | None:
-        """The most that kept sums may be, if other sums make them; 0 if there are none."""
+        """Upper bound of the kept sums' magnitude; 0 without kept sums, None if their maker is unknown."""
         makers = {part.output: part for op in net.ops for part in op.parts if isinstance(part.attributes, Sums)}
         most, made = 0, self.main
         while isinstance(made.attributes, Sums) and len(made.inputs) > 2:
             if made.inputs[2] not in makers:
                 return None
             made = makers[made.inputs[2]]
-            depth = net.constants[made.inputs[1]][0].size
-            most += LARGEST_PRODUCT * depth * 2
+            most += LARGEST_PRODUCT * net.constants[made.inputs[1]][0].size * 2
         return most
 
 
 def addition_words(net: Net, addition: Op, result: str) -> np.ndarray:
-    """The words of `enum mla_addition` for the operand `result` and the other: the one that is looked up is that with
-    the smaller scale, as the other's factor is one half, which is a shift."""
+    """The words of `enum mla_addition` for an addition to the operand `result`.
+
+    The operand with the smaller scale is looked up. The other's factor is one half, a shift.
+    """
     scaling = add_rescaling(net, addition)
     factors = scaling.first, scaling.second
     looked_up = 1 if factors[0] == HALF else 0
     zeros = [quantization(net, name).zero_point for name in addition.inputs]
     values = np.arange(-128, 128, dtype=np.int64) - zeros[looked_up]
     shares = 2 * rescale(values << ADD_LEFT_SHIFT, factors[looked_up]) - (zeros[1 - looked_up] << ADD_LEFT_SHIFT)
-    assert isinstance(addition.attributes, Add)
-    low, high = addition.attributes.clamp
     zero, output = quantization(net, addition.output).zero_point, scaling.output
-    head = output.multiplier, -output.shift, zero, low, high, int(addition.inputs[looked_up] == result)
+    is_result = int(addition.inputs[looked_up] == result)
+    head = output.multiplier, -output.shift, zero, *addition.of(Add).clamp, is_result
     return np.concatenate([head, shares]).astype(np.int32)

@@ -1,10 +1,10 @@
-"""The array's plug-in: what it takes, in which of its ways, what that costs, and the command that does it.
+"""The array's plug-in: ops that it takes, ways to compute them, costs, and commands.
 
-What is public of the chip is in `boards/spinnaker2.toml` beside this file. Sums have 24 bits, so that an op is taken
-only in ways in which its weights prove that they suffice: where a part of a line of the kernel is summed up at a time
-the core adds the parts.
-Results are rounded as TensorFlow Lite rounds them, so that the core requantises; where all factors are one power of two
-and nothing below 0 is kept, the array's shift does just that to sums with a bias that rounds (`shifted.py`).
+`boards/spinnaker2.toml` beside this file has the chip's published figures. Sums have 24 bits. The plug-in takes an op
+only in ways in which the weights prove 24 bits sufficient: the array may sum part of a kernel line at a time, and the
+core adds the parts.
+Results are rounded like TensorFlow Lite's by the core. If all factors are a single power of two and clamping keeps
+nothing below 0, the array's shift gives the same results, with biases that include the rounding (`shifted.py`).
 """
 
 from __future__ import annotations
@@ -39,24 +39,23 @@ from npukit.net.ops import Conv2d, Dense, Sums, Total
 from npukit.net.requantize import quantization
 from npukit.net.tensor import Quantization, Tensor
 
-from .cycles import LANES, WIDTH, Figures, padded
-from .driver_shape import DriverShape
+from .driver_shape import LANES, WIDTH, DriverShape, Figures, padded
 from .outcome import Outcome, Parts, Results, addition_words
 from .shifted import Shift, shift_of
 
 HERE = Path(__file__).resolve().parent
 PRODUCTS, CONVOLUTION = "products", "convolution"
 LINES, WINDOWS, SHIFTED, PLANES = "LINES", "WINDOWS", "SHIFTED", "PLANES"
-"""The ways of the driver: a tile's products are of lines or of windows, whichever take fewer cycles."""
+"""Names of `enum mla_kind`. Products of a tile are of lines or of windows, whichever takes fewer cycles."""
 CHANNEL_BYTES, COMMAND_BYTES = 12, 120
 MOST_INPUT = 49152
-"""Bytes of a whole op's input of which each PE makes planes that computes some of its channels: of larger ones products
-are better shared."""
+"""Largest input of a convolution in bytes: each PE makes planes of the whole input. Larger inputs are faster as
+products."""
 FILES = ("mla.c", "mla_lines.c", "mla_windows.c", "mla_planes.c", "mla_requantise.c", "mla_emulated.c")
 
 
 def power_of_two(tensor: Tensor, values: np.ndarray | None) -> Tensor:
-    """The tensor around zero, with one scale that is a power of two: the quantiser of networks for this array."""
+    """The tensor with zero point 0 and a power of two as its only scale: the quantiser for this array."""
     del values
     given = tensor.quantization
     assert given is not None
@@ -72,14 +71,14 @@ class ProvenSums:
     weights: np.ndarray
     bias: np.ndarray | None
     bits: int
-    """Bits of a whole sum without its bias."""
+    """Bits of a whole sum without bias."""
     part: int
-    """Bytes of a line of the kernel whose sums the array has bits for; 0 if there are none."""
+    """Largest part of a kernel line in bytes whose sums fit into the array's; 0 if no part fits."""
     outcome: Outcome
     fit: bool
-    """True if the core can finish them in 32 bits."""
+    """True if the core can requantise the sums in 32 bits."""
     shift: Shift | None
-    """The shift and the biases by which the array gives the results."""
+    """The array's shift and biases, or None if the core requantises."""
 
     @classmethod
     def of(cls, net: Net, parts: Parts, held: int) -> ProvenSums:
@@ -98,7 +97,7 @@ class ProvenSums:
 
 
 def _part(lines: np.ndarray, held: int) -> int:
-    """The most bytes of a line, halved as often as must be, whose products come to no more than so many bits."""
+    """Bytes of a line, halved until the sums of the products have at most `held` bits; 0 if none fits."""
     part = lines.shape[1]
     while part % WIDTH == 0:
         sums = np.add.reduceat(lines, np.arange(0, lines.shape[1], part), axis=1)
@@ -109,7 +108,7 @@ def _part(lines: np.ndarray, held: int) -> int:
 
 
 class Mla:
-    """Convolutions of one group, dense layers, and sums that are a part of such."""
+    """Convolutions of a single group, dense layers, and partial sums of either."""
 
     name = "mla"
     version = "2"
@@ -142,11 +141,13 @@ class Mla:
             return f"the driver takes int8 and gives {made}"
         if len(output.shape) == 4 and output.shape[0] != 1:
             return f"a batch of {output.shape[0]}: the driver takes one"
-        if (groups := _groups(net, main)) != 1:
+        groups = net.tensor(main.inputs[0]).shape[-1] // net.tensor(main.inputs[1]).shape[-1]
+        if isinstance(main.attributes, Sums):
+            groups = main.attributes.groups
+        if groups != 1:
             return f"{groups} groups: the array has one"
-        return parts.refusal(net) or self._too_large(net, op)
-
-    def _too_large(self, net: Net, op: Op) -> str | None:
+        if refused := parts.refusal(net):
+            return refused
         sums = self._sums(net, op)
         if not sums.fit:
             return "its results are out of what the core requantises in 32 bits"
@@ -155,7 +156,7 @@ class Mla:
         return None
 
     def _sums(self, net: Net, op: Op) -> ProvenSums:
-        """Cached, as the planner asks often."""
+        """The facts of an op's sums, cached because the planner requests many costs."""
         main, known = op.parts[0], self._known.get(op.name)
         weights, bias = net.constants[main.inputs[1]], net.constant(main, 2)
         if known is None or known.weights is not weights or known.bias is not bias:
@@ -163,11 +164,11 @@ class Mla:
         return known
 
     def shape(self, net: Net, op: Op, output: Box) -> DriverShape:
-        """A box of the op's output as the driver sees it."""
+        """A box of the op's output as the driver computes it."""
         return DriverShape.of(net, op.parts[0], output, self._sums(net, op).part)
 
     def choices(self, net: Net, op: Op) -> list[Choice]:
-        """Products of matrices, and where the array has it a convolution of its own."""
+        """Products of matrices, and the array's convolution if it takes the op."""
         if op.parts != (op,):
             return []
         shape = self.shape(net, op, Box.whole(net.tensor(op.output).shape))
@@ -177,7 +178,7 @@ class Mla:
         return [Choice(PRODUCTS), Choice(CONVOLUTION)] if own else []
 
     def _products(self, net: Net, op: Op, shape: DriverShape) -> Iterator[tuple[int, str]]:
-        """The cycles of the products of a tile, if they are of lines, and of windows, as far as they can be."""
+        """The cycles and the way of each kind of products that can compute a tile."""
         sums, held = self._sums(net, op), self.figures.accumulator_bits
         if shape.may_be_lines:
             zero = quantization(net, op.inputs[0]).zero_point
@@ -187,15 +188,15 @@ class Mla:
         if sums.shift and sums.shift.bits <= held and not sums.outcome.adds:
             yield shape.shifted(self.figures, sums.shift.slots), SHIFTED
 
-    def _way(self, net: Net, op: Op, shape: DriverShape) -> tuple[int, str]:
-        """The cycles of a tile, and the way in which it is computed."""
+    def _fastest(self, net: Net, op: Op, shape: DriverShape) -> tuple[int, str]:
+        """The cycles of a tile in the fastest way, and the way."""
         if op.choice == CONVOLUTION:
             return shape.convolutions(self.figures, self._sums(net, op).outcome), PLANES
         return min(self._products(net, op, shape))
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         shape = self.shape(net, op, output)
-        (cycles, way), channels = self._way(net, op, shape), shape.plane.channels
+        (cycles, way), channels = self._fastest(net, op, shape), shape.plane.channels
         outcome = self._sums(net, op).outcome
         beside = CHANNEL_BYTES * channels + COMMAND_BYTES + 4 * outcome.words
         if way == PLANES:
@@ -208,7 +209,7 @@ class Mla:
         return Cost(cycles, weights + beside, scratch, aliases=outcome.aliases, constants_key=key)
 
     def _slots(self, net: Net, op: Op, way: str) -> int:
-        """Bytes behind each window that bring biases."""
+        """Bytes behind each window for biases."""
         shift = self._sums(net, op).shift
         return shift.slots if shift and way == SHIFTED else 0
 
@@ -216,24 +217,23 @@ class Mla:
         assert tile.scratch is not None
         net, parts = tile.net, Parts.of(tile.op)
         shape = self.shape(net, tile.op, tile.output.box)
-        _, way = self._way(net, tile.op, shape)
+        _, way = self._fastest(net, tile.op, shape)
         sums, chosen = self._sums(net, tile.op), slice(tile.output.box.start[-1], tile.output.box.stop[-1])
         rows, shift = rows_and_biases(net, parts.main)[0][chosen], sums.shift
         slots = self._slots(net, tile.op, way)
         if shift and slots:
             rows = np.concatenate([rows, shift.rows(chosen.start, chosen.stop)], axis=1)
-        weights, form = (
-            (_in_fours(rows, tile), "[channel / 4][input channel][y][x][4]")
-            if way == PLANES
-            else (_in_sixteens(rows), "[channel / 16][product][16]")
-        )
-        constants = (
+        weights, form = _in_sixteens(rows), "[channel / 16][product][16]"
+        if way == PLANES:
+            weights, form = _in_fours(rows, tile), "[channel / 4][input channel][y][x][4]"
+        words, comment = parts.channel_words(net)[chosen], "of each channel: bias, multiplier, shift"
+        constants = [
             ConstantArray(f"{tile.name}_weights", weights, 16, f"weights {form}"),
-            ConstantArray(
-                f"{tile.name}_channels", parts.channel_words(net)[chosen], 4, "of each channel: bias, multiplier, shift"
-            ),
-            *_addition(tile, parts),
-        )
+            ConstantArray(f"{tile.name}_channels", words, 4, comment),
+        ]
+        if parts.addition:
+            words, comment = addition_words(net, parts.addition, parts.main.output), "rescaling of the addition"
+            constants.append(ConstantArray(f"{tile.name}_addition", words, 4, comment))
         fields: tuple[tuple[str, Field], ...] = (
             ("kind", f"MLA_{way}"),
             ("input", tile.inputs[0].address),
@@ -248,7 +248,7 @@ class Mla:
             ("raw", int(sums.outcome.results is Results.RAW)),
             *_more(tile, constants[2:]),
         )
-        return Lowered(constants, Commands((Struct(fields),)))
+        return Lowered(tuple(constants), Commands((Struct(fields),)))
 
     def sources(self, board: Board) -> tuple[Path, ...]:
         slot = board.accelerator_named(self.name)
@@ -256,23 +256,13 @@ class Mla:
         return tuple(HERE / "firmware" / each for each in files)
 
 
-def _groups(net: Net, op: Op) -> int:
-    if isinstance(op.attributes, Sums):
-        return op.attributes.groups
-    return net.tensor(op.inputs[0]).shape[-1] // net.tensor(op.inputs[1]).shape[-1]
-
-
-def _addition(tile: Tile, parts: Parts) -> Iterator[ConstantArray]:
-    if parts.addition:
-        words = addition_words(tile.net, parts.addition, parts.main.output)
-        yield ConstantArray(f"{tile.name}_addition", words, 4, "how results and what is added to them are rescaled")
+_MORE = ("more", "more_row_stride", "more_pixel_stride")
 
 
 def _more(tile: Tile, addition: Sequence[ConstantArray]) -> Iterator[tuple[str, Field]]:
-    """The fields of what is added to sums or results."""
+    """The fields of addends."""
     for more in tile.inputs[1:]:
-        yield "more", more.address
-        yield from (("more_row_stride", more.row_stride), ("more_pixel_stride", more.pixel_stride))
+        yield from zip(_MORE, (more.address, more.row_stride, more.pixel_stride), strict=True)
     yield from (("addition", Address(each.symbol)) for each in addition)
 
 

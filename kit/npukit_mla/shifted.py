@@ -1,10 +1,9 @@
-"""Results that the array itself shifts and truncates, exactly as the integer reference has them.
+"""Results that the array itself shifts and truncates, equal to the integer reference.
 
-A factor of 2**-n is applied by TensorFlow Lite in two steps, each of which rounds: sums that are not below 0 become
-(sum + 2**(n - 1) + 1) >> n, or (sum + 1) >> 1 where n is 1; those below 0 become no more than 0. So where clamping
-makes 0 of all that is below, the array's shift of a sum with a bias that has the summand in it, and its ReLU, are the
-result.
-Biases come into the sums as products: bytes behind each window, the last of them 1 and the others 127.
+TensorFlow Lite applies a factor of 2**-n in two steps, and each step rounds: a sum from 0 on becomes
+(sum + 2**(n - 1) + 1) >> n, or (sum + 1) >> 1 if n is 1; a negative sum becomes at most 0. If clamping turns negative
+results into 0, the array gives the same results by its shift and its ReLU, with a summand in the biases.
+Biases enter the sums as products: bytes behind each window, the last of them 1, the others 127.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LARGEST, RESULT_BITS = 127, 16
 
 @dataclass(frozen=True)
 class Shift:
-    """A shift to the right, the biases that round, and the bits that sums with them need."""
+    """A right shift, biases that include the rounding, and the bits of sums with these biases."""
 
     right: int
     biases: np.ndarray
@@ -32,24 +31,24 @@ class Shift:
 
     @property
     def slots(self) -> int:
+        """Bytes behind each window for biases."""
         most = int(np.abs(np.round(self.biases / LARGEST)).max())
         return -(-most // LARGEST) + 1
 
     def rows(self, first: int, last: int) -> np.ndarray:
-        """The weights, of the channels from `first` up to before `last`, that the slots' bytes meet."""
+        """The weights of the slots' bytes for the channels from `first` up to before `last`."""
         biases = self.biases[first:last]
         rest = np.round(biases / LARGEST).astype(np.int64)
-        ones = biases - LARGEST * rest
         found = np.zeros((len(biases), self.slots), np.int64)
+        found[:, -1] = biases - LARGEST * rest
         for slot in range(self.slots - 1):
             found[:, slot] = np.clip(rest, -LARGEST, LARGEST)
             rest -= found[:, slot]
-        found[:, -1] = ones
         return found.astype(np.int8)
 
 
 def shift_of(net: Net, op: Op, biases: np.ndarray, most: np.ndarray) -> Shift | None:
-    """The shift of an op whose sums come to `most` at most by channel, if the array's output stage can do it."""
+    """The shift of an op if the array's output stage can apply it. `most`: bound of the sums' magnitude by channel."""
     factors = requantization(net, op)
     right = 1 - int(factors.shifts[0])
     one = np.all(factors.multipliers == HALF) and np.all(factors.shifts == factors.shifts[0]) and 1 <= right <= 31

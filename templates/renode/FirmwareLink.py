@@ -16,24 +16,24 @@ SESSION = 0x7E57
 ANY_PE = 0xFFFF
 HEADER, REPLY_HEADER = struct.Struct("<BBHHH"), struct.Struct("<BBHHHII")
 PIECE = 40
-"""Bytes of a tensor in one packet: with its header they fit the smallest packet a device may have, 64 bytes."""
+"""Bytes of a tensor in a packet. Together with the header they fit the smallest allowed packet, 64 bytes."""
 
 ATTEMPTS, SECONDS = 6, 10
-"""Seconds of the board's own time before a request is sent again: a busy machine gives the board little of its own."""
+"""Attempts of a request, and seconds between attempts in the time of the board, which a busy machine slows down."""
 
 POLL, STILL = 1, 600
-"""Seconds of this machine between two looks at the board's time, and looks at a time that stands still."""
+"""Seconds of this machine between two readings of the board's time, and limit of equal readings."""
 
 VIRTUAL = re.compile(r"virtual time\D*(\d+):(\d+):(\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
 def board_seconds():
-    """The seconds that the board has run, as Renode tells them; this machine's where no Renode is asked."""
+    """Seconds of the board's run, from Renode; without Renode the time of this machine."""
     try:
         from robot.libraries.BuiltIn import BuiltIn
 
         told = str(BuiltIn().run_keyword("Execute Command", "currentTime"))
-    except Exception:  # no Robot is here, or none that is running
+    except Exception:  # Robot is absent or not running
         return time.monotonic()
     found = VIRTUAL.search(told)
     if found is None:
@@ -43,11 +43,11 @@ def board_seconds():
 
 
 class Broken(AssertionError):
-    """The firmware computes something else, or no longer answers."""
+    """Wrong outputs of the firmware, or no answer."""
 
 
 class FirmwareLink:
-    """One host link at a time."""
+    """The host's side of a single link."""
 
     def __init__(self, seconds=board_seconds):
         self._seconds = seconds
@@ -57,7 +57,7 @@ class FirmwareLink:
         self.received = b""
 
     def free_port(self):
-        """A port of this machine on which nothing listens."""
+        """A free port of this machine."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             return listener.getsockname()[1]
 
@@ -73,7 +73,7 @@ class FirmwareLink:
             self.socket = None
 
     def firmware_should_answer(self):
-        """The handshake, with the build and the model that the golden frame is of."""
+        """Greet the firmware, and compare build and model with those of the golden frame."""
         payload = self.ask(HELLO)
         build, names = payload[12:28].hex(), payload[28:]
         model = names[1 + names[0] :][1:].decode()
@@ -86,7 +86,7 @@ class FirmwareLink:
             check(f"output {number}", got.hex(), wanted.hex(), Broken)
 
     def golden_frame_should_not_be_reproduced(self):
-        """Other outputs, an error of the network, or no answer at all; not a request that is refused."""
+        """Accept other outputs, an error of the network, or no answer, but no refused request."""
         try:
             self.golden_frame_should_be_reproduced()
         except Broken:
@@ -109,7 +109,7 @@ class FirmwareLink:
         return b"".join(self.ask(READ_OUTPUT, struct.pack("<HHI", index, count, at)) for at, count in sizes)
 
     def ask(self, kind, arguments=b""):
-        """The payload of the reply. A request without an answer is sent again; none does harm when it comes twice."""
+        """The payload of the reply. Unanswered requests are repeated: every request may arrive twice."""
         self.sequence = (self.sequence + 1) & 0xFFFF
         packet = HEADER.pack(1, kind, self.sequence, ANY_PE, SESSION) + arguments
         for _ in range(ATTEMPTS):
@@ -134,7 +134,7 @@ class FirmwareLink:
         return None
 
     def receive(self):
-        """What stands before the next zero, or nothing in time."""
+        """The bytes before the next zero, or None after SECONDS."""
         begun = before = self._seconds()
         still = 0
         while b"\0" not in self.received:
@@ -160,7 +160,7 @@ def check(what, got, wanted, error=AssertionError):
 
 
 def frame(packet):
-    """COBS of the packet and its CRC-32, between zeros."""
+    """The packet and its CRC-32, COBS-encoded, between zeros."""
     data = packet + zlib.crc32(packet).to_bytes(4, "little")
     stuffed = b""
     for part in data.split(b"\0"):
@@ -171,7 +171,7 @@ def frame(packet):
 
 
 def unframe(stuffed):
-    """The packet, or nothing if this is none."""
+    """The packet, or None for a damaged frame."""
     data, at = b"", 0
     while at < len(stuffed):
         count = stuffed[at]

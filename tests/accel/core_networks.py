@@ -12,7 +12,7 @@ from npukit.codegen.generate import generate
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.qemu import QemuMachine
 from npukit.link.session import Session
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import Net
@@ -85,5 +85,5 @@ def _run(net: Net, folder: Path, compiler: str | None, objective: str, board: Bo
     machine = QemuMachine(board, image.elf) if board.qemu else Emulator(board, [Image(image.elf, image.pes)])
     with machine, Session(machine, bytes.fromhex(BUILD_ID)) as session:
         target = Target("qemu" if board.qemu else "emulator", session, board)
-        found = validate(target, net, planned.plan, golden_cases(net), Silent())
+        found = validate(target, net, planned.plan, golden(net).cases, Silent())
     return Ran(planned, image, found)

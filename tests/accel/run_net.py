@@ -15,7 +15,7 @@ from npukit.emulator.trace_records import RecordKind
 from npukit.link.session import Session
 from npukit.measure.bench import Bench, bench
 from npukit.measure.cases import rounds
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, run_round, validate
 from npukit.net.net import Net
@@ -61,7 +61,7 @@ def run_net(net: Net, board: Board, folder: Path, order: Callable[..., Net] = in
     emulator = Emulator(board, [Image(image.elf, image.pes)], models, dram)
     with Session(emulator, bytes.fromhex(BUILD_ID)) as session:
         target = Target("emulator", session, board)
-        cases = golden_cases(placed)
+        cases = golden(placed).cases
         found = validate(target, placed, planned.plan, cases, Silent())
         measured = bench(target, placed, planned.plan, cases, board.core.clock_hz, 1, Silent())
         run_round(session, placed, cases, rounds(cases.count, 1)[0], observe=False)

@@ -18,7 +18,7 @@ from npukit.emulator.builtin import Emulator
 from npukit.link.session import Session
 from npukit.measure.bench import Bench, bench
 from npukit.measure.cases import Cases, expecting
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import Target
 from npukit.measure.validate import validate
 from npukit.net import ops
@@ -67,7 +67,7 @@ def add(bundle: Bundle, shape: tuple[int, ...], axes: tuple[int, ...], dtype: st
 
 
 def _cases(net: Net, inputs: np.ndarray | None) -> Cases:
-    return golden_cases(net) if inputs is None else expecting(net, Cases((inputs,), {}))
+    return golden(net).cases if inputs is None else expecting(net, Cases((inputs,), {}))
 
 
 def run(

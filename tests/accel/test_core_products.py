@@ -12,7 +12,6 @@ from accel.test_core_moves import BOARD, OBSERVED, cut, run
 from codegen.random_ops import Bundle
 from helpers import first_of
 from npukit.accel.core_products import products_of
-from npukit.accel.cortex_m.kernel import PROLOGUE
 from npukit.accel.cpu import Cpu
 from npukit.net.box import Box
 from npukit.net.check import check_net
@@ -59,7 +58,7 @@ def test_both_assemblers_make_the_same_bytes() -> None:
     for op in net.ops:
         made = products_of(net, op)
         for code in made.codes(net, op, Box.whole(net.tensor(op.output).shape)) if made else ():
-            laboratory.check_code(f"{PROLOGUE}{code.assembly}", code.bytes)
+            laboratory.check_code(f"{laboratory.PROLOGUE}{code.assembly}", code.bytes)
 
 
 @pytest.mark.parametrize("shapes", [((3, 8), (3, 1)), ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5))])

@@ -11,7 +11,6 @@ from accel.cortex_m import laboratory
 from accel.test_core_moves import BOARD, OBSERVED, cut, run
 from codegen.random_ops import Bundle, norm, random_inputs, softmax
 from npukit.accel.core_rows import rows_of, total_of
-from npukit.accel.cortex_m.kernel import PROLOGUE
 from npukit.accel.cpu import Cpu
 from npukit.board.board import load_board
 from npukit.net.box import Box
@@ -54,7 +53,7 @@ def test_both_assemblers_make_the_same_bytes() -> None:
     for op in net.ops:
         made = rows_of(net, op)
         for code in made.codes(net, op, Box.whole(net.tensor(op.output).shape)) if made else ():
-            laboratory.check_code(f"{PROLOGUE}{code.assembly}", code.bytes)
+            laboratory.check_code(f"{laboratory.PROLOGUE}{code.assembly}", code.bytes)
 
 
 @pytest.mark.exhaustive

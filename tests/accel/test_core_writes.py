@@ -13,7 +13,6 @@ from accel.test_core_moves import BOARD, cut, run
 from codegen.random_ops import Bundle
 from helpers import first_of
 from npukit.accel.core_writes import writes_of
-from npukit.accel.cortex_m.kernel import PROLOGUE
 from npukit.accel.cpu import Cpu
 from npukit.net.box import Box
 from npukit.net.check import check_net
@@ -63,7 +62,7 @@ def test_both_assemblers_make_the_same_bytes() -> None:
         found = writes_of(net, op)
         assert found is not None
         for code in found.codes(net, op, Box.whole(net.tensor(op.output).shape)):
-            laboratory.check_code(f"{PROLOGUE}{code.assembly}", code.bytes)
+            laboratory.check_code(f"{laboratory.PROLOGUE}{code.assembly}", code.bytes)
 
 
 def test_what_is_no_line_of_a_state_is_c() -> None:

@@ -15,9 +15,8 @@ from accel.test_core_moves import cut, run
 from codegen.random_ops import Bundle
 from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Address, Commands, Operand, Tile
-from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
 from npukit.accel.mac_array.cycles import Figures
-from npukit.accel.mac_array.filters import filter_of
+from npukit.accel.mac_array.filters import accumulator_bounds, bits_needed, filter_of
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
 from npukit.accel.mac_array.plugin import COMMAND_BYTES, MacArray
 from npukit.board.board import load_board

@@ -11,9 +11,8 @@ from flatbuffers import flexbuffers
 from frontend.tflite_models import Model, run_micro
 from npukit.application.apply import applied
 from npukit.application.declared import Declared, SensorInput, parsed_input
-from npukit.application.inputs import real_numbers, sensor_shape
+from npukit.application.inputs import real_numbers, seen_by_steps, sensor_shape
 from npukit.application.sounds import cosines, filter_bank, hann
-from npukit.application.steps import seen_by_steps
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net

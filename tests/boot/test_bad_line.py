@@ -94,7 +94,7 @@ def put(transport: FaultyBoard, image: SignedImage) -> list[object]:
     loader.provision(takes_of(None))
     written = loader.write(1, image.data)
     loader.put_on_trial(1, image, False)
-    told = [loader.state.board, written.pages, loader.describe(1)]
+    told = [loader.state.board, written, loader.describe(1)]
     loader.abandon()
     return told
 

@@ -21,8 +21,7 @@ from npukit import api
 from npukit.board.board import Uart
 from npukit.cli.main import app
 from npukit.errors import NpukitError
-from npukit.link.emulated_line import EmulatedLine
-from npukit.link.ports import open_port
+from npukit.link.emulated_line import EmulatedLine, open_port
 from npukit.link.session import Session
 from npukit.link.transports import open_serial
 from npukit.project.build_folder import Build

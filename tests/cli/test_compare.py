@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from npukit.cli.compare import ComparedFigure, compare, load_bench
+from npukit.cli.compare import ComparedFigure, compared, load_bench
 from npukit.errors import NpukitError
 from npukit.measure.bench import Bench, LayerCost
 
@@ -21,7 +21,7 @@ def test_layers_of_both_then_totals() -> None:
         "latency_cycles": 400,
         "layers": [{"name": "conv", "cycles": 300}, {"name": "gone", "cycles": 9}],
     }
-    rows = compare(old, NEW)
+    rows = compared(old, NEW)
     assert rows[:3] == [
         ComparedFigure("conv", 300, 150),
         ComparedFigure("new", None, 7),

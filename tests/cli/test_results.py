@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS
 from npukit.cli.main import app
-from npukit.cli.summary import _load, _show_constants
-from npukit.cli.terminal import Terminal
+from npukit.cli.summary import _load, _remarks
 from npukit.measure.validate import DEPLOYED, Mismatch, Validation
 
 EQUAL = Validation("emulator", 2, True, (), 18, 200)
@@ -97,9 +95,9 @@ def test_boards_name_their_core() -> None:
 
 def test_constants_of_kernels_are_told_where_they_are_larger_than_the_models() -> None:
     lines = list[str]()
-    terminal = cast(Terminal, SimpleNamespace(print=lines.append))
-    for told in (None, {"kernels": 110, "model": 100}, {"kernels": 2000, "model": 1000}):
-        _show_constants(terminal, told)
+    for constants in (None, {"kernels": 110, "model": 100}, {"kernels": 2000, "model": 1000}):
+        summary = {"pes_allowed": None, "pes_of_board": 1, "undivided": [], "kernel_constants": constants}
+        lines += _remarks(summary)
     assert [line.partition(";")[0] for line in lines] == [
         "kernels chosen for speed have 2,000 bytes of constants for 1,000 in the model"
     ]

@@ -1,4 +1,4 @@
-"""The op that `docs/adding-an-op.md` adds: its blocks, applied to a copy of npukit, pass the tests of a kind."""
+"""The op that `docs/architecture.md` adds: its blocks, applied to a copy of npukit, pass the tests of a kind."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from textwrap import dedent
 
 from helpers import CHECKOUT
 
-STEP = re.compile(r"^## \d\. [^`\n]*`(?P<file>[\w/.]+)`\n\n(?P<code>(?:    .*\n|\n)+)", re.MULTILINE)
+STEP = re.compile(r"^### \d\. [^`\n]*`(?P<file>[\w/.]+)`\n\n(?P<code>(?:    .*\n|\n)+)", re.MULTILINE)
 MOST_FILES = 5
 
 
 def steps() -> dict[str, str]:
     """The code of each step of the page, by file."""
-    page = (CHECKOUT / "docs" / "adding-an-op.md").read_text()
+    page = (CHECKOUT / "docs" / "architecture.md").read_text()
     return {found["file"]: dedent(found["code"]).rstrip() + "\n" for found in STEP.finditer(page)}
 
 

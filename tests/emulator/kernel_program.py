@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from accel.cortex_m import laboratory
 from emulator.kernels import Case
-from npukit.accel.cortex_m.kernel import PROLOGUE, Kernel
+from npukit.accel.cortex_m.kernel import Kernel
 
 RESULTS, END = 0x1_0000, 0x2_0000
 DONE_AT, DONE = 0x1_EFF0, 0x600D600D
@@ -99,7 +100,7 @@ def all_places(cases: Mapping[str, Case]) -> dict[str, Places]:
 def _source(kernels: Sequence[Kernel]) -> str:
     """One assembly file with several kernels. Equal routines appear once."""
     routines = {kernel.routine.name: kernel.routine.assembly for kernel in kernels}
-    return PROLOGUE + "".join(routines.values()) + "".join(kernel.entry for kernel in kernels)
+    return laboratory.PROLOGUE + "".join(routines.values()) + "".join(laboratory.entry_of(kernel) for kernel in kernels)
 
 
 def program_text(cases: Mapping[str, Case]) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.cortex_m import layers, reference, test_convolution, test_dense, test_depthwise, test_winograd
-from npukit.accel.cortex_m.code.block_shape import Density
+from accel.cortex_m import laboratory, layers, reference, test_convolution, test_dense, test_depthwise, test_winograd
+from npukit.accel.cortex_m.code.block import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.add import add
 from npukit.accel.cortex_m.kernels.border import copy_with_border, fill_border
@@ -49,7 +49,7 @@ def _made(kernel: Kernel | Refusal) -> Kernel:
 
 def _filter(kernel: Kernel, layer: OpView, compute: Callable) -> Case:
     x = layers.activations(np.random.default_rng(1), layer.input_shape, extreme=False)
-    packed = kernel.inputs[0].pack(x, layer.input_zero)
+    packed = laboratory.pack(kernel.inputs[0], x, layer.input_zero)
     return Case(kernel, (packed,), compute(layer, x), layer.output_zero)
 
 
@@ -101,7 +101,7 @@ def _adds(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
         layer = layers.add((5, 7, 3), (0.02, 0.03, 0.05), zeros)
         x, y = rng.integers(-128, 128, (2, 5, 7, 3)).astype(np.int8)
         layouts = [Layout(Order.PIXELS, layer.input_shape, border) for border in ((1, 1, 1, 1), NO_PADDING, NO_PADDING)]
-        operands = (layouts[0].pack(x, zeros[0]), layouts[1].pack(y, zeros[1]))
+        operands = (laboratory.pack(layouts[0], x, zeros[0]), laboratory.pack(layouts[1], y, zeros[1]))
         yield f"add {zeros}", Case(_made(add(layer, *layouts)), operands, reference.add(layer, x, y), zeros[2])
 
 
@@ -112,14 +112,17 @@ def _pools(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
             x = layers.activations(rng, shape, extreme=False)
             target = Layout(Order.PIXELS, layer.output_shape)
             kernel = _made(pool(layer, Layout(Order.PIXELS, shape), target))
-            yield f"{kind} pool {shape}", Case(kernel, (kernel.inputs[0].pack(x, 0),), reference.pool(layer, x))
+            yield (
+                f"{kind} pool {shape}",
+                Case(kernel, (laboratory.pack(kernel.inputs[0], x, 0),), reference.pool(layer, x)),
+            )
 
 
 def _copies(rng: np.random.Generator) -> Iterator[tuple[str, Case]]:
     x = layers.activations(rng, (5, 7, 3), extreme=False)
     pixels, planes = (Layout(order, x.shape) for order in (Order.PIXELS, Order.PLANES16))
     bordered = Layout(Order.PIXELS, x.shape, (1, 2, 1, 0))
-    packed = (pixels.pack(x, -5),)
+    packed = (laboratory.pack(pixels, x, -5),)
     yield "to planes", Case(_made(copy_to_planes("copy", pixels, planes, -5)), packed, x, -5)
     yield "into a border", Case(_made(copy_with_border("copy", pixels, bordered, -5)), packed, x, -5)
     yield "border", Case(_made(fill_border("fill", bordered, 9)), (np.zeros(0, np.uint8),), None)

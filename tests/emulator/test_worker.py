@@ -15,7 +15,7 @@ from emulator.programs import program, resident_bytes, running
 from npukit.emulator.here import INSTALL
 from npukit.emulator.process import WorkerProcess, death
 from npukit.errors import NpukitError
-from npukit.host.budget import EMULATOR, TRUSTED, VARIABLE
+from npukit.host.budget import EMULATOR, LIMITS_VARIABLE, TRUSTED
 from oracles.dma_model import DRAM
 
 LOOP = '#include "board.h"\nint main(void) { for (;;) { RESULTS[0]++; } }'
@@ -112,7 +112,7 @@ def test_a_death_is_told_by_what_it_was() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
 def test_it_has_the_memory_of_its_board_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here a hundredth of the budget, less than the board's DRAM."""
-    monkeypatch.setenv(VARIABLE, "0.01")
+    monkeypatch.setenv(LIMITS_VARIABLE, "0.01")
     with running((program(LOOP), (0,))) as emulator:
         emulator.run(1_000)
         with pytest.raises(NpukitError, match="the emulator's worker process gave up: out of memory") as raised:

@@ -26,7 +26,7 @@ import pytest
 from end_to_end.builds import DIGITS, shared_build
 from helpers import first_of
 from npukit.errors import NpukitError
-from npukit.host.budget import VARIABLE
+from npukit.host.budget import LIMITS_VARIABLE
 from npukit.link.conversation import Conversation
 from npukit.link.frames import encode_frame
 from npukit.link.messages import Hello
@@ -62,7 +62,9 @@ def ended(code: str, given: Path) -> str:
     """The error that `code` prints for the file `given`, within bounds of time and memory."""
     told = "import sys; from npukit.errors import NpukitError\ntry:\n    {}\nexcept NpukitError as e: print(e.message)"
     command = [sys.executable, "-c", METER, sys.executable, "-c", told.format(code.format(str(given)))]
-    measured = subprocess.run(command, stdout=-1, text=True, check=True, env={**os.environ, VARIABLE: LIMITS}).stdout
+    measured = subprocess.run(
+        command, stdout=-1, text=True, check=True, env={**os.environ, LIMITS_VARIABLE: LIMITS}
+    ).stdout
     status, seconds, kilobytes, said = measured.split(" ", 3)
     assert status == "0"
     assert float(seconds) < SECONDS

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 from end_to_end.builds import DIGITS, shared_build
 from helpers import first_of, make_by_hand
 from npukit import api
+from npukit.board.cores import CORTEX_M
 from npukit.cli.main import app
 from npukit.errors import DoesNotFit, NpukitError
 
@@ -52,6 +55,20 @@ def test_what_nobody_changed_is_said_to_be_so(made: Path) -> None:
     assert built.modified == ()
     assert [image.elf.parent for image in built.images()] == [made / "project/build"]
     assert api.load(made).images()[0].elf.parent == made / "images"
+
+
+@pytest.mark.parametrize(("installed", "command"), [(True, f"{CORTEX_M.gcc} "), (False, "python3 -m ziglang cc ")])
+def test_make_takes_gcc_if_installed_else_zig(made: Path, tmp_path: Path, installed: bool, command: str) -> None:
+    folders = [name for name in os.get_exec_path() if not (Path(name) / CORTEX_M.gcc).exists()]
+    if installed:
+        (tmp_path / CORTEX_M.gcc).touch(0o755)
+        folders.append(str(tmp_path))
+    make = [shutil.which("make") or "make", "-n", "-B", "-C", made / "project"]
+    environment = {"PATH": os.pathsep.join(folders)}
+    printed = subprocess.run(make, env=environment, capture_output=True, text=True, check=True).stdout
+    compiled = [line for line in printed.splitlines() if " -c " in line]
+    assert compiled
+    assert all(line.startswith(command) for line in compiled)
 
 
 def test_a_change_is_refused_without_the_flag_which_is_named(changed: Path) -> None:

@@ -21,7 +21,7 @@ from npukit.emulator.flashed import FlashedBoard
 from npukit.link.session import Session
 from npukit.measure.cases import rounds
 from npukit.measure.device_trace import record_on_device
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import open_target
 from npukit.measure.validate import run_round
 from npukit.project.build_folder import Build
@@ -94,7 +94,7 @@ def test_the_firmware_notes_the_steps_of_the_root_s_chip(tmp_path: Path) -> None
     """The root's round begins with its signal to the other chips and ends with their signals."""
     built = on_small_chips(tmp_path, trace=True)
     with open_target(built) as target:
-        traced = record_on_device(built, target.session, golden_cases(built.net()), 2)
+        traced = record_on_device(built, target.session, golden(built.net()).cases, 2)
     assert traced.pes == tuple(range(PES))
     assert len(traced.frames) == 2
     computing = {piece.pe for piece in traced.slices if piece.step is not None}
@@ -115,7 +115,7 @@ def test_long_programs_start_and_end_with_the_words_of_the_chips(
     measured = api.bench(built.folder, frames=1)
     assert all(pe.instructions for pe in measured.pes)
     with open_target(built) as target:
-        traced = record_on_device(built, target.session, golden_cases(built.net()), 2)
+        traced = record_on_device(built, target.session, golden(built.net()).cases, 2)
     assert {piece.pe for piece in traced.slices if piece.step is not None} == set(range(PES))
 
 
@@ -129,7 +129,7 @@ def test_chips_are_loaded_together_from_flash(built: Build, tmp_path: Path) -> N
     assert all(payload.count(overlay.data) == 1 for overlay in overlays)
     image = sign_image(payload, Version(1), None).data
     file = flash_with(loader_area(built.board, takes_of(None).record()), image, tmp_path / "flash")
-    net, cases = built.net(), golden_cases(built.net())
+    net, cases = built.net(), golden(built.net()).cases
     with closing(FlashedBoard(built.board, file)) as board, Session(board, built.build_id) as session:
         chosen = rounds(cases.count, built.plan().frames_of_all)[0]
         for case, (got,) in zip(chosen, run_round(session, net, cases, chosen, observe=False), strict=True):

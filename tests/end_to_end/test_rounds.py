@@ -13,7 +13,7 @@ from npukit import api
 from npukit.emulator.builtin import Emulator
 from npukit.link.messages import DRAM_PE
 from npukit.link.session import Session
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.validate import run_case
 
 
@@ -50,7 +50,7 @@ def test_the_host_fills_the_dram_of_a_board_that_nobody_has_loaded(tmp_path: Pat
     built = shared_build(models() / "ad01_int8.tflite", tmp_path / "out", pes=1)
     dram, net = built.dram(), built.net()
     assert dram
-    cases = golden_cases(net)
+    cases = golden(net).cases
     with Emulator(built.board, built.images()) as board, Session(board, built.build_id) as session:
         assert not np.array_equal(run_case(session, net, cases, 0, observe=False)[0], cases.expected[0][0])
         session.write_memory(0, dram, DRAM_PE)

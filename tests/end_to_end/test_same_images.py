@@ -10,7 +10,7 @@ from emulator.renode.real import program, renode_test
 from end_to_end.builds import DIGITS, build
 from helpers import models
 from npukit.measure.cases import rounds
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import open_target
 from npukit.measure.tiles import recorded_tiles
 from npukit.measure.validate import run_round
@@ -41,9 +41,9 @@ def built(name: str, folder: Path) -> Build:
 def a_round(build: Build, on: str) -> Frames:
     """Outputs of the first golden frames, and the digest of each computed tile by PE, layer and place in the order."""
     net, plan = build.net(), build.plan()
-    (chosen, *_) = rounds(golden_cases(net).count, plan.frames_of_all)
+    (chosen, *_) = rounds(golden(net).cases.count, plan.frames_of_all)
     with open_target(build, on) as target:
-        outputs = run_round(target.session, net, golden_cases(net), chosen, observe=True)
+        outputs = run_round(target.session, net, golden(net).cases, chosen, observe=True)
         tiles = recorded_tiles(target.session, net, target.board, plan)
     return [[array.tobytes() for array in frame] for frame in outputs], {
         (tile.pe, tile.step.op, order): tile.record.digest for order, tile in enumerate(tiles)

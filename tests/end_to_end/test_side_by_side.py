@@ -17,11 +17,10 @@ from helpers import models
 from npukit import api
 from npukit.emulator.builtin import Emulator
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.link.companions import CompanionSession, run_together
+from npukit.link.companions import CompanionSession, SharedLink, run_together
 from npukit.link.conversation import Refused
 from npukit.link.messages import Status
 from npukit.link.runs import Stage
-from npukit.link.shared import SharedLink
 from npukit.measure.target import network_pe
 from npukit.plan.ir.plan import Send
 from npukit.project.build_folder import Build

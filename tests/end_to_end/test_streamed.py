@@ -16,7 +16,7 @@ from npukit.codegen.program import gather
 from npukit.codegen.table import TABLE
 from npukit.measure.bench import bench
 from npukit.measure.cases import first_cases
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.validate import validate
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net
@@ -228,7 +228,7 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     assert parse_plan(print_plan(plans[1])) == plans[1]
     assert sum(page.bytes for page in made.pages) <= plans[1].pes[1].bytes_in_pages
     assert plans[1].pes[1].tile_numbers != tuple(sorted(plans[1].pes[1].tile_numbers)), "lanes take turns"
-    cases = first_cases(golden_cases(net), 3)
+    cases = first_cases(golden(net).cases, 3)
     with emulated(Example(net, BOARD, plans[1], engines), tmp_path) as target:
         found = validate(target, net, plans[1], cases, Silent())
         measured = bench(target, net, plans[1], cases, BOARD.core.clock_hz, 1, Silent())

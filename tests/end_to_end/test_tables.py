@@ -9,7 +9,7 @@ import pytest
 from end_to_end.builds import DIGITS, build
 from npukit import api
 from npukit.measure.device_trace import record_on_device
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import open_target
 
 
@@ -24,6 +24,6 @@ def test_a_long_program_is_a_table_of_steps(tmp_path: Path, monkeypatch: pytest.
     assert found.passed, found.mismatches
     assert (api.bench(tmp_path / "out").latency_cycles or 0) > 0
     with open_target(built) as target:
-        traced = record_on_device(built, target.session, golden_cases(built.net()), 2)
+        traced = record_on_device(built, target.session, golden(built.net()).cases, 2)
     assert len(traced.frames) == 2
     assert {piece.pe for piece in traced.slices if piece.step is not None} == {pe.pe for pe in built.plan().pes}

@@ -21,11 +21,11 @@ from npukit import api
 from npukit.cli.main import app
 from npukit.cli.verbs.serve import _who
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.farm.address import HostPort
 from npukit.farm.served import ServedBoard
 from npukit.farm.server import functions_of
+from npukit.farm.tracker import HostPort
 from npukit.project.build_folder import GOLDEN, Build
-from npukit.tuning import VARIABLE
+from npukit.tuning import TUNED_VARIABLE
 
 CLIENT = Path(__file__).parent / "stock_client.py"
 KEY = "digits-board"
@@ -165,7 +165,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 def test_trials_run_on_all_boards_side_by_side(
     digits: Build, farm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "tuned.json"))
+    monkeypatch.setenv(TUNED_VARIABLE, str(tmp_path / "tuned.json"))
     own = Path(shutil.copytree(digits.folder, tmp_path / "own"))
     tuned = api.tune(own, tracker=farm, key=KEY)
     assert tuned.trials == 2, "two worths of a byte of softmax's code, one on each board"

@@ -205,7 +205,7 @@ def test_a_request_that_goes_too_far_is_an_error(session: FarmSession, what: str
 
 
 def test_what_is_allocated_in_parts_is_bounded(session: FarmSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST_BYTES", 1000)
+    monkeypatch.setattr(sessions, "MOST_CLIENT_BYTES", 1000)
     monkeypatch.setattr(sessions, "MOST_HELD", 8)
     first = allocated(session, 600)
     assert code_of(ask(session, Code.ALLOCATE, values(CPU, number(600), number(64)))) == Code.EXCEPTION
@@ -330,7 +330,7 @@ def test_an_archive_that_unpacks_to_more_than_a_build_is_refused(monkeypatch: py
         member = tarfile.TarInfo("zeros")
         member.size = 1 << 20
         archive.addfile(member, BytesIO(bytes(member.size)))
-    monkeypatch.setattr("npukit.farm.trials.MOST_BYTES", 1000)
+    monkeypatch.setattr("npukit.farm.trials.MOST_FOLDER_BYTES", 1000)
     with pytest.raises(NpukitError, match="more than the 1,000 bytes"), unpacked(stream.getvalue()):
         pass
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from end_to_end.builds import DIGITS, shared_build
+from npukit.link.image_files import FAMILIES, uf2
 from npukit.link.programmer import tool_command
-from npukit.link.uf2 import FAMILIES, uf2
 from npukit.project.images.elf import Elf
 
 

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 from frontend.tflite_models import Model
 from npukit import Options, api
 from npukit.errors import NpukitError
+from npukit.net.ops import TvmCode
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
 
@@ -71,6 +72,7 @@ def test_a_custom_op_is_what_its_c_says(tmp_path: Path) -> None:
     after = np.maximum(given, -3)
     assert np.array_equal(half, np.clip(after[:, ::2], -40, 40))
     assert total == after.sum()
+    assert [op.attributes.cycles for op in net.ops if isinstance(op.attributes, TvmCode)] == [10 * (12 + 6), 10 * 13]
 
 
 def test_a_custom_op_of_onnx_knows_its_attributes(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tflite_models import Entry, Model, run_litert
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.frontend.tflite.file import read_tflite
-from npukit.host.budget import VARIABLE
+from npukit.host.budget import LIMITS_VARIABLE
 from npukit.net.reference import run_reference
 
 SHAPE = (1, 6, 7, 4)
@@ -90,17 +90,17 @@ def test_a_claim_beyond_a_limit_names_it(model: Model, message: str, tmp_path: P
     begin = process_time()
     error = refused(model, tmp_path, message, model.ops[0][2][0])
     assert process_time() - begin < 3
-    assert VARIABLE in error.tries[0]
+    assert LIMITS_VARIABLE in error.tries[0]
 
 
 def test_limits_are_raised_by_one_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(tiled(2100).bytes(["y"]))
     refused_file(path, "2,100 operands")
-    monkeypatch.setenv(VARIABLE, "2")
+    monkeypatch.setenv(LIMITS_VARIABLE, "2")
     assert load_net_from_model(path).tensor("concat_0").shape == (1, 6, 14700, 4)
-    monkeypatch.setenv(VARIABLE, "many")
-    refused_file(path, f"{VARIABLE} is 'many', not a number above 0")
+    monkeypatch.setenv(LIMITS_VARIABLE, "many")
+    refused_file(path, f"{LIMITS_VARIABLE} is 'many', not a number above 0")
 
 
 def test_tensors_that_share_a_buffer_take_its_bytes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,11 @@ from boot.native import DEVICE as FLASH_DEVICE
 from boot.native import signature_object, small_board, tiny_mesh
 from npukit.boot.signed_image import Version, sign_image
 from npukit.data import data_folder
-from npukit.link.events import ReadEvents
 from npukit.link.messages import (
     Describe,
     Hello,
     ReadCounters,
+    ReadEvents,
     ReadLayers,
     ReadMemory,
     ReadOutput,
@@ -95,7 +95,7 @@ def seeds(name: str, corpus: Path) -> Path:
 def _conversation() -> bytes:
     requests = [
         *(Hello(), Describe(Table.INPUTS, 0), Describe(Table.LAYERS, 1), WriteInput(0, 3, b"abc"), Run(1, True, 1)),
-        *(ReadOutput(8, 0, 2), ReadLayers(0), ReadMemory(16, 0x2000_0010), WriteMemory(0x2000_1000, b"abcd")),
+        *(ReadOutput(0, 8, 2), ReadLayers(0), ReadMemory(0x2000_0010, 16), WriteMemory(0x2000_1000, b"abcd")),
         *(ReadCounters(), ReadPes(0), Run(2, False, 3), WriteInput(0, 0, b"\xe0"), Run(3, False, 1)),
         *(WriteInput(0, 0, b"\0"), Start(4, 0, 99), Stop(4), ReadRun(4), Start(4, 1, 99), ReadEvents(0), Stop(4)),
     ]

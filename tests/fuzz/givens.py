@@ -29,7 +29,7 @@ from helpers import CHECKOUT
 from npukit.cli.main import app
 from npukit.project.build_folder import MANIFEST
 from npukit.project.folder_files import file_digest
-from npukit.tuning import FORMAT, VARIABLE
+from npukit.tuning import FORMAT, TUNED_VARIABLE
 
 FLOATS = DIGITS.with_name("digits_float.onnx")
 BOARDS = ("pe-mesh", "pe-mesh-rv", "pico2-dual", "mps2-an386", "esp32c3", "spinnaker2")
@@ -97,7 +97,7 @@ def board(build: Path, folder: Path, dice: random.Random) -> Command:
 
 def tuned(build: Path, folder: Path, dice: random.Random) -> Command:
     record = {"what": "conv", "choice": "a", "cost": 1, "before": 2, "tried": ["a", "b"]}
-    file = Path(os.environ[VARIABLE])
+    file = Path(os.environ[TUNED_VARIABLE])
     file.write_text(json.dumps({"format": FORMAT, "records": {"conv 8x8": record, "": record}}, indent=1))
     damaged_words(file, dice)
     return ["fit", str(DIGITS), "--pes", "1"]
@@ -126,7 +126,7 @@ def outcome(build: Path, number: int) -> tuple[str, str]:
     kind = dice.choice(sorted(GIVENS))
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.dict(os.environ, {VARIABLE: f"{folder}/tuned.json"}),
+        mock.patch.dict(os.environ, {TUNED_VARIABLE: f"{folder}/tuned.json"}),
     ):
         command = GIVENS[kind](build, Path(folder), dice)
         return f"{kind}: npukit {command[0]}", fault_in(CliRunner().invoke(app, command))

@@ -29,14 +29,14 @@ from npukit.codegen.streamed import dram_image
 from npukit.emulator.builtin import Emulator
 from npukit.errors import DoesNotFit
 from npukit.link.session import Session
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import Net
 from npukit.net.passes.at_link import inside
 from npukit.net.receptive import cuttable_axes
 from npukit.net.reference import evaluate
-from npukit.passes import PLACING, Wanted, run_passes
+from npukit.passes import PLACING, PassOptions, run_passes
 from npukit.plan.batch.batch import Batch, Pipeline
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
@@ -86,7 +86,7 @@ def example(seed: int, *, states: bool = False) -> Example:
     states = states or random.random() < 0.25
     net = remembering(random) if states else _chain(random) if random.random() < 0.75 else _bundle(random)
     engines = with_core(plugins_of(board))
-    placed = run_passes(net, PLACING, Wanted(engines))
+    placed = run_passes(net, PLACING, PassOptions(engines))
     live = [pe for pe in range(board.pe_count) if pe not in board.mesh.dead_pes]
     pes = random.permutation(live)[: random.integers(1, len(live) + 1)].tolist()
     if random.random() < 0.3:
@@ -99,7 +99,7 @@ def example(seed: int, *, states: bool = False) -> Example:
 def outcome(given: Example, folder: Path) -> Validation:
     """Compare the built example on the emulator with the reference."""
     with emulated(given, folder) as target:
-        return validate(target, given.net, given.plan, golden_cases(given.net), Silent())
+        return validate(target, given.net, given.plan, golden(given.net).cases, Silent())
 
 
 def first_difference(given: Example, turns: int) -> str | None:

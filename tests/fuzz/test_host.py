@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from npukit.errors import NpukitError
-from npukit.link import events, flash, messages, runs
+from npukit.link import flash, messages, runs
 from npukit.link.flash import LoaderSession
 from npukit.link.frames import FrameDecoder, encode_frame
 from npukit.link.messages import Malformed, Request
@@ -23,10 +23,10 @@ REQUESTS: list[Request] = [
     messages.Hello(),
     messages.Describe(messages.Table.INPUTS, 0),
     messages.WriteInput(0, 0, b""),
-    messages.ReadOutput(5, 0, 0),
+    messages.ReadOutput(0, 5, 0),
     messages.Run(1, False, 1),
     messages.ReadLayers(0),
-    messages.ReadMemory(5, 0),
+    messages.ReadMemory(0, 5),
     messages.WriteMemory(0, b""),
     messages.ReadCounters(),
     messages.ReadPes(0),
@@ -34,7 +34,7 @@ REQUESTS: list[Request] = [
     runs.Start(1, 0, 5),
     runs.Stop(1),
     runs.ReadRun(1),
-    events.ReadEvents(2),
+    messages.ReadEvents(2),
     flash._Identify(),
     flash._DescribeSlot(0),
     flash._DigestPages(0, 0),

@@ -52,7 +52,7 @@ def test_the_environment_is_the_same_whatever_is_set(monkeypatch: pytest.MonkeyP
         "TMPDIR": str(tmp_path),
         "PATH": "/usr/bin",
         "PYTHONPATH": str(tmp_path),
-        **programs.FIXED,
+        **programs.FIXED_ENVIRONMENT,
     }
 
 
@@ -85,7 +85,7 @@ def test_a_program_is_given_nothing_of_the_current_folder(monkeypatch: pytest.Mo
     assert folder == str(Path(sys.executable).parent)
     assert "" not in path
     assert str(tmp_path) not in path
-    assert given.items() >= programs.FIXED.items()
+    assert given.items() >= programs.FIXED_ENVIRONMENT.items()
 
 
 def test_what_a_program_says_and_how_it_ends_is_told(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_program_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel bounds other processes on Linux")
 def test_the_kernel_bounds_a_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(programs, "MOST_FILE", 1000)
+    monkeypatch.setattr(programs, "MOST_PROGRAM_FILE", 1000)
     monkeypatch.setattr(programs, "MOST_MEMORY", 1 << 28)
     wait = "import time; time.sleep(0.3); "
     assert "MemoryError" in run(python(f"{wait}bytearray(1 << 29)"), seconds=60).stderr

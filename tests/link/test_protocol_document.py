@@ -9,13 +9,13 @@ import pytest
 
 from helpers import CHECKOUT
 from link.device_process import Pipes
-from npukit.link.events import ReadEvents
 from npukit.link.frames import FrameDecoder, encode_frame
 from npukit.link.messages import (
     Describe,
     Hello,
     ReadCounters,
     ReadDigest,
+    ReadEvents,
     ReadLayers,
     ReadMemory,
     ReadOutput,
@@ -42,11 +42,11 @@ REQUESTS: list[Request | tuple[Request, ...]] = [
     WriteInput(0, 0, bytes([10, 0, 30])),
     WriteInput(1, 0, bytes([5, 0])),
     Run(1, observe=True, frames=1),
-    ReadOutput(3, 0, 0),
+    ReadOutput(0, 3, 0),
     ReadOutput(1, 1, 7),
     ReadLayers(38),
     WriteMemory(0x2000_1000, b"\1\2\3\4"),
-    ReadMemory(4, 0x2000_1000),
+    ReadMemory(0x2000_1000, 4),
     ReadCounters(),
     ReadPes(0),
     WriteInput(1, 0, bytes([0, 3])),

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from end_to_end.builds import DIGITS, build, shared_build
 from npukit.errors import DoesNotFit
-from npukit.measure.alone import WORK, check_alone
+from npukit.measure.alone import INPUT_WORK, check_alone
 from npukit.measure.cases import Cases, load_cases
 from npukit.measure.target import Target, open_target
 from npukit.measure.validate import ALONE, Validation, validate
@@ -170,5 +170,5 @@ def test_a_layer_that_overwrites_the_border_of_its_input_runs_alone(tmp_path: Pa
 def test_layers_of_other_shapes_that_an_accelerator_takes_as_one_get_inputs() -> None:
     net = small_net()
     whole = net.alone(fuse(net.ops[:-1], whole=True))
-    (given,) = inputs_alone(whole, value_ranges(net), 4, WORK, [Box.whole(whole.tensor(whole.outputs[0]).shape)])
+    (given,) = inputs_alone(whole, value_ranges(net), 4, INPUT_WORK, [Box.whole(whole.tensor(whole.outputs[0]).shape)])
     assert given.shape == (4, *net.tensor(net.inputs[0]).shape)

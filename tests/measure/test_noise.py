@@ -6,12 +6,12 @@ import numpy as np
 
 from net.small_nets import image_net, remembering_net
 from npukit.measure.cases import Cases, filled, sequences
-from npukit.measure.golden import golden_cases
+from npukit.measure.golden import golden
 
 
 def test_a_batch_has_no_two_frames_of_the_same_inputs() -> None:
     net = image_net()
-    cases = golden_cases(net)
+    cases = golden(net).cases
     whole = filled(net, cases, 16)
     assert whole.count == 16
     assert len({array.tobytes() for array in whole.inputs[0]}) == 16
@@ -21,7 +21,7 @@ def test_a_batch_has_no_two_frames_of_the_same_inputs() -> None:
 
 
 def test_a_full_batch_is_left_as_it_is() -> None:
-    cases = golden_cases(image_net())
+    cases = golden(image_net()).cases
     assert filled(image_net(), cases, cases.count) is cases
     assert filled(image_net(), cases, 1, least=cases.count + 1).count == cases.count + 1
 

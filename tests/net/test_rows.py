@@ -9,7 +9,7 @@ import pytest
 
 from npukit.errors import NpukitError
 from npukit.net.box import Box
-from npukit.net.c_code.rows import EACH, Steps, part_of, rows_of, runs_of, stated_rows
+from npukit.net.c_code.rows import EACH, Steps, part_of, rows_of, runs_of, stated_cycles, stated_rows
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.ops import Pair, RowReads, Run, TvmCode
@@ -187,3 +187,16 @@ def test_what_templates_state() -> None:
     assert shifted == RowReads((((2, 3, 4, 1), (2, 4, 5, 0)),), (1,))
     assert whole == RowReads((), (0,))
     assert stated_rows(Steps(1, (EACH,)), (1, 4, 2), ((8,),)) == ()
+
+
+def test_cycles_of_a_template_are_stated_for_a_row_or_for_all() -> None:
+    assert stated_cycles(Steps(4, cycles=10), SHAPE) == 3 + ROWS * 10
+    assert stated_cycles(Steps(0, cycles=77), SHAPE) == 77
+
+
+@pytest.mark.parametrize("cycles", [-1, (1 << 64) + 1])
+def test_a_file_does_not_state_impossible_cycles(cycles: int) -> None:
+    net = net_of("output[y * 4 + x] = p0[y * 4 + x];", OWN, OWN)
+    attributes = replace(net.ops[0].of(TvmCode), cycles=cycles)
+    with pytest.raises(NpukitError, match="its predicted cycles"):
+        check_net(net.with_ops((replace(net.ops[0], attributes=attributes),)))

@@ -10,9 +10,8 @@ import pytest
 
 from helpers import first_of
 from npukit.accel.engines import AS_ASKED, engines_of
-from npukit.application.apply import applied
+from npukit.application.apply import Ends, applied
 from npukit.application.declared import NOTHING
-from npukit.application.ends import Ends
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.net import Net, Op

@@ -13,7 +13,7 @@ import pytest
 from helpers import CHECKOUT
 from npukit.errors import NpukitError
 from npukit.net.tensor import Quantization, Tensor
-from npukit.quantize.choose import FIXED
+from npukit.quantize.choose import FIXED_SCALE
 from npukit.quantize.models import Loaded, OwnImport, load_model
 from npukit.quantize.scales import Quantizer, in_turn
 
@@ -42,7 +42,7 @@ def loaded(tmp_path: Path, *quantizers: Quantizer, keep_float: tuple[str, ...] =
 @pytest.mark.exhaustive
 def test_all_scales_are_its(tmp_path: Path) -> None:
     found = loaded(tmp_path, power_of_two)
-    of_kernels = set(FIXED.values())
+    of_kernels = set(FIXED_SCALE.values())
     held = [each.quantization for each in found.net.tensors.values() if each.quantization not in (None, *of_kernels)]
     int8 = [each for each in found.net.tensors.values() if each.dtype == "int8"]
     assert len(held) >= len(int8) - 1
@@ -73,7 +73,7 @@ def test_weights_of_four_bits_with_one_scale(tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 def test_scales_of_what_is_read_in_float_are_its_too(tmp_path: Path) -> None:
     found = loaded(tmp_path, power_of_two, keep_float=("softmax_0",))
-    given = {each.quantization for each in found.net.tensors.values()} - {None, *FIXED.values()}
+    given = {each.quantization for each in found.net.tensors.values()} - {None, *FIXED_SCALE.values()}
     assert all(log2(scale).is_integer() for each in given if each for scale in each.scales)
 
 

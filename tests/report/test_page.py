@@ -22,7 +22,7 @@ from npukit.measure.bench import Bench
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.frame_table import MESSAGES
 from npukit.project.build_folder import Build
-from npukit.report.gantt import MOST_ROWS, gantt
+from npukit.report.gantt import CHART_ROWS, gantt
 from npukit.report.layers import in_short
 from npukit.report.mesh import mesh_picture
 from npukit.report.page import keep_results, render, write_report
@@ -124,7 +124,7 @@ def test_a_chart_of_many_pes_shows_some(measured: tuple[Build, Bench]) -> None:
     assert bench.timeline is not None
     piece = next(s for s in bench.timeline.slices if s.layer)
     many = replace(bench.timeline, slices=tuple(replace(piece, pe=pe) for pe in range(7296)))
-    assert len(gantt(many).rows) == MOST_ROWS
+    assert len(gantt(many).rows) == CHART_ROWS
     assert gantt(many).of == 7296
 
 

@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,17 +47,15 @@ class Checked:
         self._code = code_of(type(plugin))
         self.name = name
         self.version, self.commands, self.model = _identity(plugin, name)
-        self.abilities = _abilities(plugin, name)
-        self.passes = self._own_passes()
-
-    def _own_passes(self) -> OwnPasses:
-        """The plug-in's own passes, wrapped: a failing pass raises an error with the plug-in's name."""
+        abilities = getattr(plugin, "abilities", Abilities())
+        fault = _fault_of_abilities(abilities, plugin.commands)
+        if fault:
+            raise NpukitError(f"the plug-in {name} has wrong `abilities`: {fault}", tries=[_INTERFACE])
+        self.abilities = abilities
         own = getattr(self._plugin, "passes", OwnPasses())
         if not isinstance(own, OwnPasses):
-            raise NpukitError(
-                f"the plug-in {self.name} has wrong `passes`: {own!r} is no OwnPasses", tries=[_INTERFACE]
-            )
-        return OwnPasses(*(made and partial(self._run, made, place) for place, made in vars(own).items()))
+            raise NpukitError(f"the plug-in {name} has wrong `passes`: {own!r} is no OwnPasses", tries=[_INTERFACE])
+        self.passes = OwnPasses(*(made and partial(self._run, made, place) for place, made in vars(own).items()))
 
     def _run(self, made: Callable[..., Any], place: str, given: Any, *more: Any) -> Any:
         try:
@@ -78,8 +75,7 @@ class Checked:
 
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
         cost = self._ask(op, "cost", lambda: self._plugin.cost(net, op, output))
-        fault = _fault_of_cost(cost) or _fault_of_arena(cost, len([*net.activations(op)]))
-        if fault:
+        if fault := _fault_of_cost(cost) or _fault_of_arena(cost, len([*net.activations(op)])):
             raise self._wrong(op, f"says for {output} {fault}")
         return cost
 
@@ -105,9 +101,8 @@ class Checked:
         try:
             sources = tuple(self._plugin.sources(board))
         except Exception as error:
-            raise NpukitError(
-                f"the plug-in {self.name} fails in `sources`: {raised(error, self._code)}", tries=[_INTERFACE]
-            ) from error
+            fact = f"the plug-in {self.name} fails in `sources`: {raised(error, self._code)}"
+            raise NpukitError(fact, tries=[_INTERFACE]) from error
         absent = next((path for path in sources if not Path(path).is_file()), None)
         if absent is not None:
             raise NpukitError(f"the plug-in {self.name} names a source that is not there: {absent}")
@@ -144,9 +139,8 @@ def _identity(plugin: Plugin, name: str) -> tuple[str, CommandFormat | None, Pat
     if missing:
         raise NpukitError(f"the plug-in {name} has no `{missing[0]}`", tries=[_INTERFACE])
     if plugin.name != name:
-        raise NpukitError(
-            f"the plug-in {name} is named {plugin.name}", tries=["the same name in plug-in and board file"]
-        )
+        fact = f"the plug-in {name} is named {plugin.name}"
+        raise NpukitError(fact, tries=["the same name in plug-in and board file"])
     if plugin.model is not None and not Path(plugin.model).is_file():
         raise NpukitError(f"the plug-in {name} names a model that is not there: {plugin.model}", tries=[_INTERFACE])
     return str(plugin.version), plugin.commands, plugin.model
@@ -154,14 +148,6 @@ def _identity(plugin: Plugin, name: str) -> tuple[str, CommandFormat | None, Pat
 
 _MEMBERS = ("name", "version", "commands", "model", "refusal", "cost", "lower", "sources")
 _INTERFACE = "kit/npukit/accel/interface.py says what a plug-in has"
-
-
-def _abilities(plugin: Plugin, name: str) -> Abilities:
-    abilities = getattr(plugin, "abilities", Abilities())
-    fault = _fault_of_abilities(abilities, plugin.commands)
-    if fault:
-        raise NpukitError(f"the plug-in {name} has wrong `abilities`: {fault}", tries=[_INTERFACE])
-    return abilities
 
 
 def _fault_of_abilities(abilities: Any, commands: CommandFormat | None) -> str | None:
@@ -225,10 +211,12 @@ def _faults(tile: Tile, lowered: Any, commands: CommandFormat | None) -> Iterato
     for array in lowered.constants:
         yield from _faults_of_array(tile, array)
     yield from _faults_of_code(lowered.code, commands)
-    known = _Places.of(tile, lowered)
+    places = [operand.address for operand in (tile.output, *tile.inputs)] + ([tile.scratch] if tile.scratch else [])
+    sizes: dict[str, int | None] = {place.symbol: None for place in places}
+    sizes |= {array.symbol: array.values.nbytes for array in lowered.constants}
     for field in _fields(lowered.code):
         if isinstance(field, Address):
-            yield from known.faults(field)
+            yield from _faults_of_address(field, sizes)
 
 
 def _faults_of_array(tile: Tile, array: Any) -> Iterator[str]:
@@ -261,25 +249,14 @@ def _fields(code: Any) -> Iterator[Field]:
         yield from (value for struct in code.structs for _, value in struct.fields)
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Size in bytes of each symbol that an address may refer to; None for buffers that the plan places."""
-
-    sizes: dict[str, int | None]
-
-    @classmethod
-    def of(cls, tile: Tile, lowered: Lowered) -> _Places:
-        places = [operand.address for operand in (tile.output, *tile.inputs)] + ([tile.scratch] if tile.scratch else [])
-        constants = {array.symbol: array.values.nbytes for array in lowered.constants}
-        return cls({**{place.symbol: None for place in places}, **constants})
-
-    def faults(self, address: Address) -> Iterator[str]:
-        if address.symbol not in self.sizes:
-            yield f"{address.symbol} is neither an operand nor one of its constants"
-            return
-        size = self.sizes[address.symbol]
-        if address.offset < 0 or (size is not None and address.offset >= max(size, 1)):
-            yield f"{address.symbol} + {address.offset} is outside of it"
+def _faults_of_address(address: Address, sizes: Mapping[str, int | None]) -> Iterator[str]:
+    """Faults of an address. `sizes`: bytes of each symbol; None for buffers that the plan places."""
+    if address.symbol not in sizes:
+        yield f"{address.symbol} is neither an operand nor one of its constants"
+        return
+    size = sizes[address.symbol]
+    if address.offset < 0 or (size is not None and address.offset >= max(size, 1)):
+        yield f"{address.symbol} + {address.offset} is outside of it"
 
 
 def _broken_promise(lowered: Lowered, cost: Cost, commands: CommandFormat | None) -> str | None:

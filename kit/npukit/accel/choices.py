@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from npukit.accel.interface import Accelerator, Choice, Engines
-from npukit.net.box import Box
+from npukit.accel.interface import Accelerator, Choice, Engines, whole_cycles
 from npukit.net.net import Net, Op
 
 STEP = 16
 """Alignment in bytes of kept data."""
 
-Chosen = Callable[[Net, Op], str | None]
+TunedChoice = Callable[[Net, Op], str | None]
 """A function that returns the tuned choice of an op by name, or None."""
 
 
@@ -27,7 +26,7 @@ def choices_of(net: Net, op: Op, engines: Engines) -> Sequence[Choice]:
     return engine.choices(net, op) if engine else ()
 
 
-def with_choices(net: Net, engines: Engines, chosen: Chosen = as_predicted) -> Net:
+def with_choices(net: Net, engines: Engines, chosen: TunedChoice = as_predicted) -> Net:
     """The net with a choice for each op: the tuned choice if there is one, else the choice with the fewest cycles.
 
     Kept data gets a place in the accelerator's memory while there is room: tuned choices first, then by cycles saved
@@ -36,7 +35,7 @@ def with_choices(net: Net, engines: Engines, chosen: Chosen = as_predicted) -> N
     ways = [_Ways(net, op, engines[op.engine], found) for op in net.ops if (found := choices_of(net, op, engines))]
     made = {each.op.name: each.as_free(chosen) for each in ways}
     rooms: dict[str, _Room] = {}
-    for _, each, choice in sorted(_wishes(ways, made, chosen), key=lambda wish: -wish[0]):
+    for _, each, choice in sorted(_kept_choices(ways, made, chosen), key=lambda kept: -kept[0]):
         room = rooms.setdefault(each.op.engine, _Room(each.engine.abilities.memories))
         if not made[each.op.name].places and (places := room.taken(choice)):
             made[each.op.name] = each.as_chosen(choice, places)
@@ -52,7 +51,7 @@ class _Ways:
     engine: Accelerator
     choices: Sequence[Choice]
 
-    def as_free(self, chosen: Chosen) -> Op:
+    def as_free(self, chosen: TunedChoice) -> Op:
         """The op with the best choice that keeps no data."""
         free = [each for each in self.choices if not each.keeps]
         named = [each for each in free if each.name == chosen(self.net, self.op)]
@@ -62,10 +61,12 @@ class _Ways:
         return replace(self.op, choice=choice.name, places=places)
 
     def cycles(self, op: Op) -> int:
-        return self.engine.cost(self.net, op, Box.whole(self.net.tensor(op.output).shape)).cycles
+        return whole_cycles(self.net, op, self.engine)
 
 
-def _wishes(ways: Sequence[_Ways], made: dict[str, Op], chosen: Chosen) -> Iterator[tuple[float, _Ways, Choice]]:
+def _kept_choices(
+    ways: Sequence[_Ways], made: dict[str, Op], chosen: TunedChoice
+) -> Iterator[tuple[float, _Ways, Choice]]:
     """The tuned or cycle-saving choices that keep data, and their gain in cycles per byte (infinite if tuned)."""
     for each in ways:
         before, wanted = each.cycles(made[each.op.name]), chosen(each.net, each.op)

@@ -67,8 +67,7 @@ def takes_vectors(net: Net, op: Op, core: CoreType) -> bool:
 
 
 def in_vectors(weights: np.ndarray) -> np.ndarray:
-    """The weights of `VECTOR_LANES` output channels together, tap by tap; then the remaining channels in the same
-    order."""
+    """The weights of `VECTOR_LANES` output channels together, tap by tap; then of the other channels likewise."""
     of_channels = weights.reshape(len(weights), -1)
     blocks = (of_channels[first : first + VECTOR_LANES] for first in range(0, len(weights), VECTOR_LANES))
     return np.concatenate([block.T.ravel() for block in blocks])

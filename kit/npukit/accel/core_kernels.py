@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 
-from npukit.accel.core_moves import Moves, moves_of
+from npukit.accel.core_moves import moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
-from npukit.accel.core_products import ProductRoutine, products_of
-from npukit.accel.core_rows import PartsRoutine, RowsRoutine, TotalRoutine, parts_of, rows_of, total_of
+from npukit.accel.core_products import products_of
+from npukit.accel.core_rows import parts_of, rows_of, total_of
 from npukit.accel.core_waits import NO_WAITS, CoreWaits
-from npukit.accel.core_writes import WriteRoutine, writes_of
+from npukit.accel.core_writes import writes_of
 from npukit.accel.cortex_m import kernel as cortex_m
-from npukit.accel.cortex_m.layout import Layout, Order
-from npukit.accel.cortex_m.network import KernelCall, KernelChoice, Node, choose, choose_thriftily
-from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, Routine, RoutineCall, Routines, Tile
+from npukit.accel.cortex_m.layout import ELEMENT_TYPES, Layout, Order
+from npukit.accel.cortex_m.network import KernelCall, KernelChoice, choose, choose_thriftily
+from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, RoutineCall, Routines, Tile
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
@@ -25,11 +24,9 @@ from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape
 from npukit.net.requantize import quantization
 
-BoxRoutine: TypeAlias = Moves | RowsRoutine | PartsRoutine | TotalRoutine | ProductRoutine | WriteRoutine
-WITH_DSP: tuple[Callable[[Net, Op], BoxRoutine | None], ...] = (rows_of, parts_of, total_of, products_of)
+WITH_DSP: tuple[Callable[[Net, Op], cortex_m.BoxRoutine | None], ...] = (rows_of, parts_of, total_of, products_of)
 """Finders of routines that need DSP instructions."""
 _ALIGNMENT = 16
-_ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "int16"}
 
 
 @dataclass(frozen=True)
@@ -48,10 +45,6 @@ class OpKernels:
     @property
     def kernels(self) -> tuple[cortex_m.Kernel, ...]:
         return tuple(kernel for kernel in (self.copy, self.main, self.border) if kernel)
-
-    @property
-    def codes(self) -> tuple[cortex_m.SharedRoutine, ...]:
-        return tuple(kernel.routine for kernel in self.kernels)
 
     @property
     def note(self) -> str:
@@ -77,12 +70,17 @@ class OpKernels:
         return -(-self.main.scratch_bytes // _ALIGNMENT) * _ALIGNMENT
 
     def lowered(self, tile: Tile) -> Lowered:
-        made = [(kernel, _constants(tile, kernel, role), places) for kernel, role, places in self._calls(tile)]
-        calls = (
-            RoutineCall(_routine(kernel), (*places, Address(constants[0].symbol) if constants else 0))
-            for kernel, constants, places in made
-        )
-        return Lowered(tuple(array for _, constants, _ in made for array in constants), Routines(tuple(calls)))
+        constants: list[ConstantArray] = []
+        calls: list[RoutineCall] = []
+        for kernel, role, places in self._calls(tile):
+            held: Field = 0
+            for constant in kernel.constants:
+                held = Address(f"{tile.name}_{role}")
+                values = constant.values.view(np.int32)
+                constants.append(ConstantArray(held.symbol, values, constant.align, kernel.variant))
+            routine = cortex_m.function(kernel.variant, kernel.body, constants=bool(kernel.constants))
+            calls.append(RoutineCall(routine, (*places, held)))
+        return Lowered(tuple(constants), Routines(tuple(calls)))
 
     def _calls(self, tile: Tile) -> Iterator[tuple[cortex_m.Kernel, str, tuple[Field, ...]]]:
         """Each kernel with the role of its constants and the first three arguments."""
@@ -106,7 +104,7 @@ class CoreKernels:
     """
 
     ops: Mapping[str, OpKernels]
-    moves: Mapping[str, BoxRoutine]
+    moves: Mapping[str, cortex_m.BoxRoutine]
     notes: Mapping[str, str]
     code_bytes: int
 
@@ -161,16 +159,16 @@ def choose_core_kernels(
     if core.has_dsp:
         ops, reasons = _chosen(net, objective, preference, core, waits, price)
     else:
-        ops, reasons = {}, _without_dsp(net, core)
+        reason = f"kernels in assembly want DSP instructions, which the {core.title} lacks"
+        wanted = (op for op in net.ops if op.engine == CORE and not isinstance(op.attributes, Reshape))
+        ops, reasons = {}, {op.name: reason for op in wanted}
     moves = {} if core.assembly == "none" else dict(_moves(net, core))
     notes = {op.name: f"plain C: {reasons[op.name]}" for op in net.ops if reasons.get(op.name)}
-    code = {each.name: each.bytes for made in ops.values() for each in made.codes}
-    for op in net.ops:
-        if op.name in moves:
-            whole = Box.whole(net.tensor(op.output).shape)
-            code |= {each.name: each.bytes for each in moves[op.name].codes(net, op, whole)}
+    routines = [kernel.routine for made in ops.values() for kernel in made.kernels]
+    for op in (each for each in net.ops if each.name in moves):
+        routines += moves[op.name].codes(net, op, Box.whole(net.tensor(op.output).shape))
     known = {name: made.note for name, made in {**ops, **moves}.items()}
-    return CoreKernels(ops, moves, notes | known, sum(code.values()))
+    return CoreKernels(ops, moves, notes | known, sum({each.name: each.bytes for each in routines}.values()))
 
 
 def _chosen(
@@ -190,12 +188,6 @@ def _chosen(
     return dict(_by_op(found, choice, zeros)), {**found.reasons, **refused}
 
 
-def _without_dsp(net: Net, core: CoreType) -> Mapping[str, str]:
-    """The reason why the core's ops have no kernels, by op name."""
-    why = f"kernels in assembly want DSP instructions, which the {core.title} lacks"
-    return {op.name: why for op in net.ops if op.engine == CORE and not isinstance(op.attributes, Reshape)}
-
-
 def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F) -> CoreKernels:
     """Kernels of each op on the core with dense tensors, independent of the layouts of other ops.
 
@@ -210,7 +202,7 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
     )
 
 
-def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, BoxRoutine]]:
+def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, cortex_m.BoxRoutine]]:
     """The core's ops with routines for any box. The choice of layouts leaves their tensors dense."""
     finders = (moves_of, writes_of, *(WITH_DSP if core.has_dsp else ()))
     for op in net.ops:
@@ -221,26 +213,15 @@ def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, BoxRoutine]]:
 
 def _by_op(found: CoreNodes, choice: KernelChoice, zeros: Mapping[str, int]) -> Iterator[tuple[str, OpKernels]]:
     mains = {call.node: call for call in choice.calls if call.kernel and call.inputs != (call.node,)}
-    for call in choice.calls:
-        assert call.kernel or all(choice.layouts[_origin(choice, source)].plain for source in call.inputs), call
     borders = {call.node: call.kernel for call in choice.calls if call.kernel and call.inputs == (call.node,)}
     for node, call in mains.items():
         name = found.owners[node]
         if name:
             assert call.kernel is not None
             source = call.inputs[0]
-            copy = mains[source].kernel if _is_copy(choice.nodes[source]) else None
+            copy = mains[source].kernel if choice.nodes[source].is_a(Reshape) else None
             arrangement = _arrangement(choice.layouts[node], zeros[name])
             yield name, OpKernels(copy, call.kernel, borders.get(node), arrangement)
-
-
-def _origin(choice: KernelChoice, node: int) -> int:
-    """The node itself, or the copied node."""
-    return choice.nodes[node].inputs[0] if _is_copy(choice.nodes[node]) else node
-
-
-def _is_copy(node: Node) -> bool:
-    return node.is_a(Reshape)
 
 
 def _arrangement(layout: Layout, zero_point: int) -> Arrangement | None:
@@ -251,7 +232,7 @@ def _arrangement(layout: Layout, zero_point: int) -> Arrangement | None:
         origin=layout.origin,
         shape=layout.shape,
         strides=(layout.row_stride, layout.column_stride, layout.channel_stride),
-        dtype=_ELEMENT_TYPES[layout.order],
+        dtype=ELEMENT_TYPES[layout.order],
         subtracted=0 if layout.order is Order.PIXELS else zero_point,
     )
 
@@ -262,16 +243,3 @@ def _refusal(call: KernelCall) -> str:
     for refusal in call.refusals:
         reasons.setdefault(refusal.reason, []).append(refusal.variant)
     return "; ".join(f"{', '.join(variants)}: {reason}" for reason, variants in reasons.items())
-
-
-def _constants(tile: Tile, kernel: cortex_m.Kernel, role: str) -> tuple[ConstantArray, ...]:
-    """The constants of a kernel: at most one array."""
-    return tuple(
-        ConstantArray(f"{tile.name}_{role}", constant.values.view(np.int32), constant.align, kernel.variant)
-        for constant in kernel.constants
-    )
-
-
-def _routine(kernel: cortex_m.Kernel) -> Routine:
-    """The kernel's routine as a function with the constants as fourth argument."""
-    return cortex_m.function(kernel.variant, kernel.body, constants=bool(kernel.constants))

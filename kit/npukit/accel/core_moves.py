@@ -9,8 +9,7 @@ from itertools import groupby, product
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
+from npukit.accel.cortex_m.kernel import BoxRoutine, entry_cycles, function
 from npukit.accel.cortex_m.kernels.transpose import Axis, Copying, dense_strides, transposition
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, RoutineCall, Routines, Tile
 from npukit.net.box import Box
@@ -43,7 +42,7 @@ class _Move:
 
 
 @dataclass(frozen=True)
-class Moves:
+class Moves(BoxRoutine):
     """An op as strided copies of inputs or of a constant. If `mapped`, the constant is a table that maps each byte."""
 
     note: str
@@ -51,44 +50,37 @@ class Moves:
     constant: np.ndarray | None = None
     mapped: bool = False
 
+    def bodies(self, net: Net, op: Op, output: Box) -> list[Assembly]:
+        held = [dense_strides(box.shape, self.item) for box in needs(net, op, output)]
+        moves = _moves(net, op, output, held, dense_strides(output.shape, self.item))
+        return [self._copying(move).body for move in moves]
+
     def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        bodies = self._dense(net, op, output)
-        cycles = sum(body.cycles + entry_cycles(constants=self.constant is not None) for body in bodies)
+        bodies, entry = self.bodies(net, op, output), entry_cycles(constants=self.constant is not None)
         constants = 0 if self.constant is None else self.constant.nbytes
+        cycles = sum(body.cycles + entry for body in bodies)
         return Cost(cycles, constants, constants_key=self.note, streams=False)
 
-    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routines for a box of the output, with dense operands and output."""
-        return map(routine, self._dense(net, op, output))
-
     def lowered(self, tile: Tile) -> Lowered | None:
-        """The tile as routines; None if the boxes lie in larger tensors in a way that needs too many loops."""
         meaning = "by the byte read" if self.mapped else "around it"
-        constants = () if self.constant is None else (ConstantArray(_constant(tile), self.constant, _WORD, meaning),)
+        constants = list[ConstantArray]()
+        if self.constant is not None:
+            constants.append(ConstantArray(f"{tile.name}_constant", self.constant, _WORD, meaning))
         held = [operand.strides for operand in tile.inputs]
         moves = _moves(tile.net, tile.op, tile.output.box, held, tile.output.strides)
         try:
-            return Lowered(constants, Routines(tuple(self._call(tile, move) for move in moves)))
+            return Lowered(tuple(constants), Routines(tuple(self._call(tile, move) for move in moves)))
         except _TooManyAxes:
             return None
 
     def _call(self, tile: Tile, move: _Move) -> RoutineCall:
-        (body, last), target = self._copying(move), tile.output.address
-        source = tile.inputs[move.number or 0].address
-        return RoutineCall(
-            function(self.note, body, constants=False),
-            (
-                Address(source.symbol, source.offset + move.source),
-                Address(target.symbol, target.offset + move.target),
-                Address(target.symbol, target.offset + move.target + last),
-                Address(_constant(tile)) if self.mapped or move.number is None else 0,
-            ),
-        )
-
-    def _dense(self, net: Net, op: Op, output: Box) -> list[Assembly]:
-        held = [dense_strides(box.shape, self.item) for box in needs(net, op, output)]
-        moves = _moves(net, op, output, held, dense_strides(output.shape, self.item))
-        return [self._copying(move).body for move in moves]
+        (body, last), output = self._copying(move), tile.output.address
+        given = tile.inputs[move.number or 0].address
+        source = Address(given.symbol, given.offset + move.source)
+        first = output.offset + move.target
+        targets = Address(output.symbol, first), Address(output.symbol, first + last)
+        constant = Address(f"{tile.name}_constant") if self.mapped or move.number is None else 0
+        return RoutineCall(function(self.note, body, constants=False), (source, *targets, constant))
 
     def _copying(self, move: _Move) -> Copying:
         found = transposition(move.axes, move.item or self.item, mapped=self.mapped, filling=move.number is None)
@@ -97,19 +89,22 @@ class Moves:
         return found
 
 
-def _constant(tile: Tile) -> str:
-    return f"{tile.name}_constant"
-
-
 def moves_of(net: Net, op: Op) -> Moves | None:
     """The routines for an op that moves or maps bytes; None for other ops, and for more axes than registers."""
     item = np.dtype(net.tensor(op.output).dtype).itemsize
     if isinstance(op.attributes, Lookup):
-        return Moves("lookup", 1, _by_byte(net, op), mapped=True)
+        table = net.constants[op.inputs[1]]
+        if net.tensor(op.inputs[0]).dtype == "int8":
+            table = np.roll(table, _TABLE_BYTES // 2)  # the order of the bytes read: non-negative values first
+        return Moves("lookup", 1, table, mapped=True)
     moving = isinstance(op.attributes, Transpose | Slice | Concat | ResizeNearest | Pad)
     if not moving or any(name in net.constants for name in op.inputs):
         return None
-    found = Moves(op.kind, item, _around(op, net.tensor(op.output).dtype))
+    padding = None
+    if isinstance(op.attributes, Pad):  # the value, repeated to fill a word
+        value = np.array([op.attributes.value]).astype(net.tensor(op.output).dtype)
+        padding = np.tile(value, max(_WORD // value.itemsize, 1))
+    found = Moves(op.kind, item, padding)
     try:
         routines = list(found.codes(net, op, Box.whole(net.tensor(op.output).shape)))
     except _TooManyAxes:
@@ -119,20 +114,6 @@ def moves_of(net: Net, op: Op) -> Moves | None:
 
 class _TooManyAxes(Exception):
     """Error: a routine needs more registers for its loops than there are."""
-
-
-def _around(op: Op, dtype: str) -> np.ndarray | None:
-    """The padding value, repeated to fill a word."""
-    if not isinstance(op.attributes, Pad):
-        return None
-    value = np.array([op.attributes.value]).astype(dtype)
-    return np.tile(value, max(_WORD // value.itemsize, 1))
-
-
-def _by_byte(net: Net, op: Op) -> np.ndarray:
-    """The table in the order of the bytes read: for int8 the entries of non-negative bytes come first."""
-    table = net.constants[op.inputs[1]]
-    return np.roll(table, _TABLE_BYTES // 2) if net.tensor(op.inputs[0]).dtype == "int8" else table
 
 
 def _moves(net: Net, op: Op, output: Box, held: Sequence[Strides], made: Strides) -> Iterator[_Move]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from npukit.accel.cortex_m.kernel import Kernel
@@ -11,25 +11,23 @@ from npukit.accel.cortex_m.kernels.helium import takes_pixels
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.network import INPUT, Node
 from npukit.accel.cortex_m.op_view import INT8, OpView, pixels, shape_of
-from npukit.accel.cortex_m.support import refusal
+from npukit.accel.geometry import window_of
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.net import CORE, Net, Op
-from npukit.net.ops import Conv2d, DepthwiseConv2d, Reshape
-from npukit.net.value_ranges import value_ranges
+from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Reshape, TvmCode
+from npukit.net.value_ranges import filter_of, value_ranges
 
 
 @dataclass(frozen=True)
 class CoreNodes:
     """The nodes of a net for the choice of kernels.
 
-    `owners`: the op of each node, or an empty string. `reasons`: the reason why an op has no layer. `homes`: for each
-    activation the tensor with the same memory, whose shape differs only by axes of one element.
+    `owners`: the op of each node, or an empty string. `reasons`: the reason why an op has no layer.
     """
 
     nodes: tuple[Node, ...]
     owners: tuple[str, ...]
     reasons: Mapping[str, str]
-    homes: Mapping[str, str]
 
 
 def core_nodes(net: Net, core: CoreType = CORTEX_M4F) -> CoreNodes:
@@ -43,11 +41,13 @@ def core_nodes(net: Net, core: CoreType = CORTEX_M4F) -> CoreNodes:
 
 class _Builder:
     def __init__(self, net: Net, *, helium: bool) -> None:
-        self._net, self._helium = net, helium
-        self._homes = _homes(net)
-        self._ranges = value_ranges(net)
-        self._reasons = {op.name: refusal(net, op) for op in net.ops if _wanted(op)}
-        self._layers = {op.name: self._layer(op) for op in net.ops if self._reasons.get(op.name) == ""}
+        self._net, self._homes = net, _homes(net)
+        wanted = [op for op in net.ops if op.engine == CORE and not isinstance(op.attributes, Reshape)]
+        self._reasons = {op.name: reason for op in wanted if (reason := _refusal(net, op))}
+        ranges = value_ranges(net)
+        self._layers = {
+            op.name: OpView(net, op, ranges.get(op.inputs[0]), helium) for op in wanted if op.name not in self._reasons
+        }
         self._dense = self._dense_tensors()
         self._nodes: list[Node] = []
         self._owners: list[str] = []
@@ -60,11 +60,7 @@ class _Builder:
             if self._homes[op.outputs[0]] == op.outputs[0]:
                 self._add_op(op)
         self._add_dense(self._net.ends[0], tuple(self._place(name) for name in self._net.ends))
-        reasons = {name: reason for name, reason in self._reasons.items() if reason}
-        return CoreNodes(tuple(self._nodes), tuple(self._owners), reasons, self._homes)
-
-    def _layer(self, op: Op) -> OpView:
-        return OpView(self._net, op, self._ranges.get(op.inputs[0]), self._helium)
+        return CoreNodes(tuple(self._nodes), tuple(self._owners), self._reasons)
 
     def _add_op(self, op: Op) -> None:
         layer = self._layers.get(op.name)
@@ -82,25 +78,16 @@ class _Builder:
         """True if the input lacks the border or the planes for the layer, and a copy would add them."""
         home = self._homes[layer.op.inputs[0]]
         if not isinstance(layer.attributes, DepthwiseConv2d) or takes_pixels(layer):
-            return (
-                isinstance(layer.attributes, Conv2d | DepthwiseConv2d)
-                and any(layer.window.padding)
-                and home in self._dense
-            )
-        makers = [each for each in self._net.ops if home in each.outputs and self._filters(each)]
-        readers = (each for each in self._net.ops if home in self._homes_read(each))
-        alone = all(isinstance(each.attributes, DepthwiseConv2d) and each.name in self._layers for each in readers)
-        if home not in self._dense and makers and layer.input_zero == INT8[0] and alone:
+            windows = isinstance(layer.attributes, Conv2d | DepthwiseConv2d)
+            return windows and any(layer.window.padding) and home in self._dense
+        makers = (op for op in self._net.ops if home in op.outputs)
+        readers = (op for op in self._net.ops if home in map(self._homes.get, self._net.activations(op)))
+        planes = any(isinstance(op.attributes, Conv2d | DepthwiseConv2d) for op in makers if op.name in self._layers)
+        planes &= all(isinstance(op.attributes, DepthwiseConv2d) and op.name in self._layers for op in readers)
+        if planes and home not in self._dense and layer.input_zero == INT8[0]:
             return False
         source, target = Layout(Order.PLANES16, layer.input_shape), Layout(Order.PIXELS, layer.output_shape)
         return isinstance(depthwise(layer, source, target), Kernel)
-
-    def _filters(self, op: Op) -> bool:
-        """True if the layer can produce planes."""
-        return op.name in self._layers and isinstance(op.attributes, Conv2d | DepthwiseConv2d)
-
-    def _homes_read(self, op: Op) -> set[str]:
-        return {self._homes[name] for name in self._net.activations(op)}
 
     def _place(self, name: str) -> int:
         return self._places[self._homes[name]]
@@ -123,6 +110,7 @@ class _Builder:
 
 
 def _homes(net: Net) -> dict[str, str]:
+    """Tensor that each activation shares its memory with: the shapes differ only by axes of one element."""
     homes = {name: name for name in net.begins}
     for op in net.ops:
         for name in op.outputs:
@@ -136,6 +124,48 @@ def _is_alias(net: Net, op: Op) -> bool:
     return isinstance(op.attributes, Reshape) and given == made
 
 
-def _wanted(op: Op) -> bool:
-    """True if the op may have kernels. A reshape is no work for the core."""
-    return op.engine == CORE and not isinstance(op.attributes, Reshape)
+def _refusal(net: Net, op: Op) -> str:
+    """The reason why an op has no kernels; empty if it has some."""
+    find = _REFUSALS.get(type(op.attributes))
+    names = (*net.activations(op), *op.outputs)
+    if any(pixels(net.tensor(name).shape) is None for name in names):
+        return "it has a batch"
+    if find is None:
+        if isinstance(op.attributes, TvmCode):
+            return "as it is given" if op.attributes.given else "made by TVM"
+        return f"there are no kernels for {op.kind}"
+    if any(net.tensor(name).dtype != "int8" for name in names):
+        return "an activation is not int8"
+    return find(net, op)
+
+
+def _filter_refusal(net: Net, op: Op) -> str:
+    weights = net.constant(op, 1)
+    if weights is None:
+        return "its weights are not constant"
+    if filter_of(net, op) is not None:
+        return ""
+    if isinstance(op.attributes, Dense):
+        return "it has several rows of inputs"
+    if isinstance(op.attributes, Conv2d):
+        return "it has groups"
+    grown = weights.shape[3] != net.tensor(op.inputs[0]).shape[-1]
+    return "it has several outputs for each channel" if grown else "it is dilated"
+
+
+def _add_refusal(net: Net, op: Op) -> str:
+    alike = len(list(net.activations(op))) == 2 and net.tensor(op.inputs[0]).shape == net.tensor(op.inputs[1]).shape
+    return "" if alike else "it is not a sum of two activations of one shape"
+
+
+def _pool_refusal(net: Net, op: Op) -> str:
+    padding = window_of(net, op).padding
+    return f"windows reach outside the input by {padding}" if any(padding) else ""
+
+
+_REFUSALS: Mapping[type[Attributes], Callable[[Net, Op], str]] = {
+    **dict.fromkeys((Conv2d, DepthwiseConv2d, Dense), _filter_refusal),
+    **dict.fromkeys((AveragePool, MaxPool), _pool_refusal),
+    Reshape: lambda net, op: "",
+    Add: _add_refusal,
+}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
-from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
-from npukit.accel.cortex_m.kernels.product import MOST_AXES, AroundLine, product
+from npukit.accel.cortex_m.kernel import BoxRoutine, function
+from npukit.accel.cortex_m.kernels.product import MOST_AXES, product
+from npukit.accel.cortex_m.kernels.rows import Around
 from npukit.accel.cortex_m.kernels.transpose import dense_strides
-from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, RoutineCall, Routines, Tile
+from npukit.accel.interface import Address, ConstantArray, Lowered, RoutineCall, Routines, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Multiply
@@ -27,7 +27,7 @@ Strides = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class ProductRoutine:
+class ProductRoutine(BoxRoutine):
     """An elementwise product of two activations as routines. `factor`: its rescaling."""
 
     factor: Multiplier
@@ -35,45 +35,35 @@ class ProductRoutine:
     """Zero points of the operands and of the output."""
     note: str = "product"
 
-    def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        cycles = self._dense(net, op, output).cycles + entry_cycles(constants=True)
-        return Cost(cycles, self._constants.nbytes, constants_key=self.note)
+    def bodies(self, net: Net, op: Op, output: Box) -> list[Assembly]:
+        body = self.of_dense(net, op, output)
+        assert body is not None, "a box of it takes no more loops than the whole"
+        return [body]
 
-    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routine for a box of the output, with dense operands and output."""
-        yield routine(self._dense(net, op, output))
+    def constants_of(self, output: Box) -> np.ndarray:
+        shift = -self.factor.shift
+        addend = (self.zeros[2] << shift) + (1 << (shift - 1))
+        return np.array([2 * self.zeros[0], self.factor.multiplier, addend], np.int32)
 
     def lowered(self, tile: Tile) -> Lowered | None:
-        """The tile as a routine; None if the boxes lie in larger tensors in a way that needs too many loops."""
         held = [(operand.box.shape, operand.strides) for operand in tile.inputs]
         body = self._body(tile.output.box.shape, held, tile.output.strides)
         if body is None:
             return None
-        constants = ConstantArray(f"{tile.name}_constants", self._constants, 4, "scales of the products")
+        values = self.constants_of(tile.output.box)
+        constants = ConstantArray(f"{tile.name}_constants", values, 4, "scales of the products")
         code = function(self.note, body, constants=True)
         first, second = (operand.address for operand in tile.inputs)
         call = RoutineCall(code, (first, second, tile.output.address, Address(constants.symbol)))
         return Lowered((constants,), Routines((call,)))
-
-    @property
-    def _constants(self) -> np.ndarray:
-        shift = -self.factor.shift
-        addend = (self.zeros[2] << shift) + (1 << (shift - 1))
-        return np.array([2 * self.zeros[0], self.factor.multiplier, addend], np.int32)
 
     def of_dense(self, net: Net, op: Op, output: Box) -> Assembly | None:
         """The routine for a box of the output with dense operands and output; None if it needs too many loops."""
         held = [(box.shape, dense_strides(box.shape, 1)) for box in needs(net, op, output)]
         return self._body(output.shape, held, dense_strides(output.shape, 1))
 
-    def _dense(self, net: Net, op: Op, output: Box) -> Assembly:
-        body = self.of_dense(net, op, output)
-        assert body is not None, "a box of it takes no more loops than the whole"
-        return body
-
     def _body(self, shape: Strides, held: Sequence[tuple[Strides, Strides]], made: Strides) -> Assembly | None:
-        strides = [*(_broadcast(*each, shape) for each in held), made]
-        *around, line = _merged(shape, strides)
+        *around, line = _merged(shape, [*(_broadcast(*each, shape) for each in held), made])
         if len(around) > MOST_AXES:
             return None
         return product(line.size, tuple(around), self.zeros[1], -self.factor.shift)
@@ -107,14 +97,14 @@ def _broadcast(held: Strides, strides: Strides, shape: Strides) -> Strides:
     return (*(0,) * missing, *(0 if size == 1 else stride for size, stride in zip(held, strides, strict=True)))
 
 
-def _merged(shape: Strides, strides: Sequence[Strides]) -> list[AroundLine]:
+def _merged(shape: Strides, strides: Sequence[Strides]) -> list[Around]:
     """The axes of more than one element, from the outermost to a line of contiguous elements. Axes that are contiguous
     in all tensors are merged."""
-    found: list[AroundLine] = []
+    found: list[Around] = []
     for size, *steps in zip(shape, *strides, strict=True):
         first, second, made = steps
         if found and found[-1].strides == (size * first, size * second, size * made):
-            found[-1] = AroundLine(size * found[-1].size, (first, second, made))
+            found[-1] = Around(size * found[-1].size, (first, second, made))
         elif size > 1:
-            found.append(AroundLine(size, (first, second, made)))
-    return found if found and found[-1].strides == _LINE else [*found, AroundLine(1, _LINE)]
+            found.append(Around(size, (first, second, made)))
+    return found if found and found[-1].strides == _LINE else [*found, Around(1, _LINE)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -12,11 +12,10 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
-from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
+from npukit.accel.cortex_m.kernel import BoxRoutine, entry_cycles, function
 from npukit.accel.cortex_m.kernels.norm import norm, norm_by_squares, numbers_of_norm, squares, zeros_of_squares
 from npukit.accel.cortex_m.kernels.rows import RowPart, Strides
-from npukit.accel.cortex_m.kernels.softmax import LONGEST, softmax, softmax_tables
+from npukit.accel.cortex_m.kernels.softmax import LONGEST_SOFTMAX, softmax, softmax_tables
 from npukit.accel.cortex_m.kernels.total import MOST_PARTS, numbers_of_total, total
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operand, RoutineCall, Routines, Tile
 from npukit.net.box import Box
@@ -27,7 +26,7 @@ from npukit.net.requantize import quantization
 
 
 @dataclass(frozen=True, eq=False)
-class RowsRoutine:
+class RowsRoutine(BoxRoutine):
     """An op as a routine over rows, or over the same part of each row, with its constants.
 
     `of_op`: constants of the op. `constants`: a function of a start and a stop, for the numbers of a row between them.
@@ -39,16 +38,12 @@ class RowsRoutine:
     constants: Callable[[int, int], np.ndarray]
     of_op: Sequence[int] = ()
 
-    def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        cycles = self._dense(output).cycles + entry_cycles(constants=True)
-        return Cost(cycles, self._constants(output).nbytes, constants_key=self.note)
-
-    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routine for a box of the output, with dense operands and output."""
-        yield routine(self._dense(output))
+    def bodies(self, net: Net, op: Op, output: Box) -> list[Assembly]:
+        count = (1, *output.shape)[-1]
+        return [self.body(output.elements // count, RowPart(self.length, count), (self.length, count))]
 
     def lowered(self, tile: Tile) -> Lowered:
-        constants = ConstantArray(f"{tile.name}_constants", self._constants(tile.output.box), 4, "constants per row")
+        constants = ConstantArray(f"{tile.name}_constants", self.constants_of(tile.output.box), 4, "constants per row")
         (source,), target = tile.inputs, tile.output
         shape = target.box.shape
         outer = 0 if _runs_on(source) and _runs_on(target) else 2
@@ -61,51 +56,43 @@ class RowsRoutine:
         )
         return Lowered((constants,), Routines(tuple(calls)))
 
-    def _constants(self, output: Box) -> np.ndarray:
-        """The constants for a box of the output: of the op, then, for parts of rows, the index of the first number,
-        then of the numbers."""
+    def constants_of(self, output: Box) -> np.ndarray:
+        """The constants of the op, for parts of rows the index of the first number, then the constants of numbers."""
         start, stop = (*output.start[-1:], *output.stop[-1:]) or (0, 1)
         first = () if stop - start == self.length else (start,)
         return np.concatenate([np.array([*self.of_op, *first], np.int32), self.constants(start, stop)])
 
-    def _dense(self, output: Box) -> Assembly:
-        count = (1, *output.shape)[-1]
-        return self.body(output.elements // count, RowPart(self.length, count), (self.length, count))
-
 
 @dataclass(frozen=True, eq=False)
-class PartsRoutine:
+class ElementsRoutine(BoxRoutine):
     """The squares of pieces of a row, or a norm by such squares: a routine for a number of elements, with its
-    constants."""
+    constants.
+
+    `constants`: a function of a start and a stop, for the elements between them. `of_op`: constants of the op.
+    """
 
     note: str
     body: Callable[[int], Assembly]
     constants: Callable[[int, int], np.ndarray]
     of_op: Sequence[int]
 
-    def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        values = self._constants(output)
-        cycles = self.body(output.elements).cycles + entry_cycles(constants=True)
-        return Cost(cycles, values.nbytes, constants_key=self.note)
-
-    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routine for a box of the output."""
-        yield routine(self.body(output.elements))
+    def bodies(self, net: Net, op: Op, output: Box) -> list[Assembly]:
+        return [self.body(output.elements)]
 
     def lowered(self, tile: Tile) -> Lowered:
-        values, body = self._constants(tile.output.box), self.body(tile.output.box.elements)
+        values = self.constants_of(tile.output.box)
         constants = ConstantArray(f"{tile.name}_constants", values, 4, "constants per element")
-        code = function(self.note, body, constants=True)
+        code = function(self.note, self.body(tile.output.box.elements), constants=True)
         source, *squared = (operand.address for operand in tile.inputs)
         arguments = source, tile.output.address, squared[0] if squared else 0, Address(constants.symbol)
         return Lowered((constants,), Routines((RoutineCall(code, arguments),)))
 
-    def _constants(self, output: Box) -> np.ndarray:
+    def constants_of(self, output: Box) -> np.ndarray:
         return np.concatenate([np.array(self.of_op, np.int32), self.constants(output.start[-1], output.stop[-1])])
 
 
 @dataclass(frozen=True, eq=False)
-class TotalRoutine:
+class TotalRoutine(BoxRoutine):
     """The addition and requantisation of a one-pixel layer's partial sums: a routine, with the constants of each
     result."""
 
@@ -113,24 +100,21 @@ class TotalRoutine:
     constants: np.ndarray
     note: str = "total"
 
-    def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        cycles = self._body(output).cycles + entry_cycles(constants=False)
-        return Cost(cycles, self._constants(output).nbytes, constants_key=self.note)
+    def bodies(self, net: Net, op: Op, output: Box) -> list[Assembly]:
+        return [total(output.elements, self.parts)]
 
-    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routine for a box of the output."""
-        yield routine(self._body(output))
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        cycles = total(output.elements, self.parts).cycles + entry_cycles(constants=False)
+        return Cost(cycles, self.constants_of(output).nbytes, constants_key=self.note)
 
     def lowered(self, tile: Tile) -> Lowered:
-        held = ConstantArray(f"{tile.name}_constants", self._constants(tile.output.box), 4, "constants per result")
+        held = ConstantArray(f"{tile.name}_constants", self.constants_of(tile.output.box), 4, "constants per result")
         arguments = (*(operand.address for operand in tile.inputs), tile.output.address, Address(held.symbol))
-        code = function(self.note, self._body(tile.output.box), constants=False, pointers=len(arguments))
+        body = total(tile.output.box.elements, self.parts)
+        code = function(self.note, body, constants=False, pointers=len(arguments))
         return Lowered((held,), Routines((RoutineCall(code, arguments + (0,) * (4 - len(arguments))),)))
 
-    def _body(self, output: Box) -> Assembly:
-        return total(output.elements, self.parts)
-
-    def _constants(self, output: Box) -> np.ndarray:
+    def constants_of(self, output: Box) -> np.ndarray:
         return self.constants[output.start[-1] : output.stop[-1]]
 
 
@@ -146,7 +130,7 @@ def total_of(net: Net, op: Op) -> TotalRoutine | None:
     return TotalRoutine(parts, numbers_of_total(bias, multipliers, shifts, zero))
 
 
-def parts_of(net: Net, op: Op) -> PartsRoutine | None:
+def parts_of(net: Net, op: Op) -> ElementsRoutine | None:
     """The routine for an op on parts of a single row; None for other ops."""
     attributes, shape = op.attributes, net.tensor(op.inputs[0]).shape
     if not isinstance(attributes, Squares | NormBySquares) or prod(shape[:-1]) > 1:
@@ -154,20 +138,20 @@ def parts_of(net: Net, op: Op) -> PartsRoutine | None:
     zero = quantization(net, op.inputs[0]).zero_point
     if isinstance(attributes, Squares):
         summed = partial(squares, piece=attributes.piece)
-        return PartsRoutine("squares", summed, lambda start, stop: np.zeros(0, np.int32), zeros_of_squares(zero))
+        return ElementsRoutine("squares", summed, lambda start, stop: np.zeros(0, np.int32), zeros_of_squares(zero))
     if attributes.clamp != (-128, 127):
         return None
     pairs = np.stack([net.constants[name] for name in op.inputs[2:]], axis=-1)
     pieces = net.tensor(op.inputs[1]).elements
     body = partial(norm_by_squares, length=shape[-1], pieces=pieces, shift=attributes.shift)
     held = numbers_of_norm(attributes, shape[-1], zero)
-    return PartsRoutine("norm by squares", body, lambda start, stop: pairs[start:stop].ravel(), held)
+    return ElementsRoutine("norm by squares", body, lambda start, stop: pairs[start:stop].ravel(), held)
 
 
 def rows_of(net: Net, op: Op) -> RowsRoutine | None:
     """The routine for an op over rows; None for other ops, and if numbers would exceed 32 bits."""
     attributes, length = op.attributes, (1, *net.tensor(op.output).shape)[-1]
-    if isinstance(attributes, Softmax) and length <= LONGEST:
+    if isinstance(attributes, Softmax) and length <= LONGEST_SOFTMAX:
         table = softmax_tables(exp_table(quantization(net, op.inputs[0]).scale, attributes.beta), length)
         return RowsRoutine("softmax by table", length, softmax, lambda start, stop: table)
     if isinstance(attributes, Norm) and attributes.clamp == (-128, 127):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.network import AT_ONCE, ConstantCycles, Fetches
 from npukit.board.board import Board, Waits
 
-PRICES = (0, 32, 128)
+READS_PER_FRAME = (0, 32, 128)
 """Assumed reads per frame of a byte of constants in memory without waits, for the choice of kernels: dense layers read
 a byte once, convolutions many times. The best of the resulting plans is kept."""
 
@@ -65,19 +64,19 @@ class CoreWaits:
 
     @property
     def prices(self) -> Sequence[float]:
-        """Prices in cycles of a byte of constants without waits, with one choice of kernels per price: from 0 to
-        infinite."""
+        """Prices in cycles of a byte of constants without waits, from 0 to infinite: a choice of kernels for each."""
         if self.constants is None:
             return (0.0,)
-        return *(times * self.constants.cycles / self.constants.line_bytes for times in PRICES), inf
+        return *(times * self.constants.cycles / self.constants.line_bytes for times in READS_PER_FRAME), inf
 
     def at_price(self, price: float) -> ConstantCycles:
         """The cycles that a kernel's constants cost: the waits for them, or `price` per byte if less."""
-        return partial(self._at_price, price)
 
-    def _at_price(self, price: float, kernel: Kernel) -> float:
-        size = kernel.constant_bytes
-        return min(self.of_constants("", size, kernel.sweeps), price * size) if size else 0
+        def cycles(kernel: Kernel) -> float:
+            size = kernel.constant_bytes
+            return min(self.of_constants("", size, kernel.sweeps), price * size) if size else 0
+
+        return cycles
 
 
 NO_WAITS = CoreWaits()

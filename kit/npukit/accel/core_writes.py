@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.kernel import SharedRoutine as Code
-from npukit.accel.cortex_m.kernel import entry_cycles, function, routine
+from npukit.accel.cortex_m.kernel import BoxRoutine, entry_cycles, function
+from npukit.accel.cortex_m.kernels.rows import Around
 from npukit.accel.cortex_m.kernels.transpose import dense_strides
 from npukit.accel.cortex_m.kernels.written import MOST_AXES, WrittenLines, written
 from npukit.accel.interface import Cost, Lowered, Operand, RoutineCall, Routines, Tile
@@ -18,18 +17,18 @@ from npukit.net.ops import Select
 
 
 @dataclass(frozen=True)
-class WriteRoutine:
+class WriteRoutine(BoxRoutine):
     """A selection, line by line, between a new line and a state. The new line is the same along the last axis but one.
     The result replaces the state: most of the state stays in place."""
 
     note: str = "written in place"
 
-    def cost(self, net: Net, op: Op, output: Box) -> Cost:
-        return Cost(self._dense(output).cycles + entry_cycles(constants=False), 0, aliases=(2,))
+    def bodies(self, net: Net, op: Op, output: Box) -> list[Assembly]:
+        made, new = (dense_strides((*output.shape[:-2], count, output.shape[-1]), 1) for count in (output.shape[-2], 1))
+        return [self._body(output.shape, 1, new, made)]
 
-    def codes(self, net: Net, op: Op, output: Box) -> Iterator[Code]:
-        """The routine for a box of the output, with dense operands and output."""
-        yield routine(self._dense(output))
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        return Cost(self.bodies(net, op, output)[0].cycles + entry_cycles(constants=False), 0, aliases=(2,))
 
     def lowered(self, tile: Tile) -> Lowered:
         condition, new = apart_from_output(tile)
@@ -39,13 +38,10 @@ class WriteRoutine:
         call = RoutineCall(code, (condition.address, new.address, tile.output.address, 0))
         return Lowered((), Routines((call,)))
 
-    def _dense(self, output: Box) -> Assembly:
-        made, new = (dense_strides((*output.shape[:-2], count, output.shape[-1]), 1) for count in (output.shape[-2], 1))
-        return self._body(output.shape, 1, new, made)
-
     @staticmethod
     def _body(shape: tuple[int, ...], conditions: int, new: tuple[int, ...], made: tuple[int, ...]) -> Assembly:
-        around = tuple(each for each in zip(shape[:-2], new, made, strict=False) if each[0] > 1)
+        axes = zip(shape[:-2], new, made, strict=False)
+        around = tuple(Around(size, (source, target)) for size, source, target in axes if size > 1)
         return written(WrittenLines(shape[-1], shape[-2], conditions, made[-2], around))
 
 

@@ -35,7 +35,6 @@ from npukit.board.board import Board
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.data import data_folder
 from npukit.net.box import Box
-from npukit.net.c_code.cycles import cycles_of
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Sums, TvmCode
 from npukit.net.ops.table import SPECS
@@ -80,13 +79,10 @@ class Cpu:
         cost = self._without_waits(net, op, output)
         if not self.waits:
             return cost
-        waits = self._waits(net, op, output, cost.constant_bytes)
-        return replace(cost, cycles=cost.cycles + waits) if waits else cost
-
-    def _waits(self, net: Net, op: Op, output: Box, constants: int) -> int:
         has_kernels = self._has_kernels(net, op, output)
         of_code = self.waits.of_code(self.kernels.ops[op.name].kernels) if has_kernels else 0
-        return of_code + self._waits_for_constants(net, op, output, constants)
+        waits = of_code + self._waits_for_constants(net, op, output, cost.constant_bytes)
+        return replace(cost, cycles=cost.cycles + waits) if waits else cost
 
     def _waits_for_constants(self, net: Net, op: Op, output: Box, constants: int) -> int:
         if self._has_kernels(net, op, output):
@@ -115,12 +111,14 @@ class Cpu:
             return self.kernels.moves[op.name].cost(net, op, output)
         if self._has_kernels(net, op, output):
             return self.kernels.ops[op.name].cost
-        constants = sum(aligned_bytes(array) for array in constants_of(net, op, output, "", self.core))
+        constants = sum(
+            -(-array.values.nbytes // array.align) * array.align
+            for array in constants_of(net, op, output, "", self.core)
+        )
         spec = SPECS[op.kind]
         if isinstance(op.attributes, TvmCode):
             share = output.elements / max(net.tensor(op.output).elements, 1)
-            whole = cycles_of(net, op)
-            taken = round(self.core.c_factor(op.kind) * whole * share)
+            taken = round(self.core.c_factor(op.kind) * op.attributes.cycles * share)
             parts = _parts_taken(net, op, output)
             return Cost(taken, constants, op.attributes.work_bytes, constants_key=parts, streams=False)
         taken = round(self.core.c_factor(op.kind) * spec.cycles_in_c(net, op, output))
@@ -165,11 +163,6 @@ class Cpu:
 
     def _has_kernels(self, net: Net, op: Op, output: Box) -> bool:
         return op.name in self.kernels.ops and output == Box.whole(net.tensor(op.output).shape)
-
-
-def aligned_bytes(array: ConstantArray) -> int:
-    """Bytes of an array with the alignment gap behind it."""
-    return -(-array.values.nbytes // array.align) * array.align
 
 
 def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> tuple[ConstantArray, ...]:

@@ -10,7 +10,7 @@ from npukit.accel.core_kernels import core_kernels_alone
 from npukit.accel.core_waits import core_waits
 from npukit.accel.cpu import Cpu
 from npukit.accel.fusion import with_matches, with_patterns, with_subgraphs
-from npukit.accel.interface import Accelerator, Cost, Engines, Plugin
+from npukit.accel.interface import Accelerator, Cost, Engines, Plugin, whole_cycles
 from npukit.accel.plugins import name_plugins, plugin_for, plugins_in
 from npukit.board.board import Board
 from npukit.board.cores import CORES
@@ -135,14 +135,15 @@ class _CoreAtItsBest(Cpu):
         return self._chosen[op.name].cost(net, op, output)
 
 
-def refuse_cpu_ops(net: Net) -> None:
-    """Raise an error if any op except a reshape is on the core, as `--strict` demands."""
+def refuse_cpu_ops(net: Net) -> Net:
+    """The net. Raises an error if any op except a reshape is on the core, as `--strict` demands."""
     for op in net.ops:
         if op.engine == CORE and op.kind != Reshape.kind:
             raise NpukitError(
                 f"--strict: {op.name} ({op.kind}) runs on the core: {op.reason}",
                 tries=["build without --strict", "npukit ops"],
             )
+    return net
 
 
 def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool, slower_too: bool) -> Op:
@@ -158,7 +159,7 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
     reasons = {engine.name: engine.refusal(net, op) for engine in accelerators}
     willing = [engine for engine in accelerators if reasons[engine.name] is None]
     if willing:
-        best = min(willing, key=lambda engine: _cycles(net, op, engine))
+        best = min(willing, key=lambda engine: whole_cycles(net, op, engine))
         slower = None if slower_too else _slower_than_core(net, op, best, engines[CORE])
         return op.placed(CORE, slower) if slower else op.placed(best.name)
     none = "" if len(accelerators) < len(engines) - 1 else "the board has no accelerator"
@@ -167,18 +168,9 @@ def _assign(net: Net, op: Op, engines: Mapping[str, Accelerator], only_cpu: bool
 
 def _slower_than_core(net: Net, op: Op, engine: Accelerator, core: Accelerator) -> str | None:
     """The reason to keep an op on the core although an accelerator takes it, or None if the accelerator is as fast."""
-    takes = _cycles(net, op, engine)
-    if takes <= _least_on_core(net, op):
+    takes = whole_cycles(net, op, engine)
+    # A lower bound of the core: SMLAD makes two products, Winograd saves 5 of 9, STR stores 4 bytes.
+    if takes <= max(macs(net, op) // 5, net.tensor(op.output).bytes // 4):
         return None
-    on_core = _cycles(net, op, core)
+    on_core = whole_cycles(net, op, core)
     return f"{engine.name} is slower than the core: {takes:,} cycles, not {on_core:,}" if takes > on_core else None
-
-
-def _least_on_core(net: Net, op: Op) -> int:
-    """Lower bound on the cycles of the core's kernels: SMLAD makes two products, Winograd saves 5 of 9, STR stores 4
-    bytes."""
-    return max(macs(net, op) // 5, net.tensor(op.output).bytes // 4)
-
-
-def _cycles(net: Net, op: Op, engine: Accelerator) -> int:
-    return engine.cost(net, op, Box.whole(net.tensor(op.output).shape)).cycles

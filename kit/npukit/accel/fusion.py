@@ -12,8 +12,7 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
-from npukit.accel.interface import Accelerator, Engines
-from npukit.net.box import Box
+from npukit.accel.interface import Accelerator, Engines, whole_cycles
 from npukit.net.net import CORE, LINK, Fused, Net, Op, fuse
 from npukit.net.ops import Reshape
 
@@ -31,7 +30,7 @@ def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
                 names, whole = {op.name for op in chain}, fuse(chain)
                 if names & within or engine.refusal(net, whole) is not None:
                     continue
-                if _cycles(net, engine, whole) < _cycles_of(net, engines, chain):
+                if whole_cycles(net, whole, engine) < _cycles_of(net, engines, chain):
                     fused[last.name] = whole.placed(engine.name)
                     within |= names
                     break
@@ -49,7 +48,8 @@ def with_matches(net: Net, engine: Accelerator, engines: Engines) -> Net:
         if len(group) > 1 and all(uses.only_for(op, names) for op in group[:-1]):
             chain = all(set(before.outputs) & set(op.inputs) for before, op in pairwise(group))
             whole = fuse(group, whole=not chain, pattern=match.partition(".")[2].rpartition(" ")[0])
-            if engine.refusal(net, whole) is None and _cycles(net, engine, whole) < _cycles_of(net, engines, group):
+            taken = engine.refusal(net, whole) is None
+            if taken and whole_cycles(net, whole, engine) < _cycles_of(net, engines, group):
                 fused[last.name] = whole.placed(engine.name)
                 within |= names
     kept = (op for op in net.ops if op.name in fused or op.name not in within)
@@ -89,23 +89,16 @@ def _subgraph_ending_at(
         fused = fuse(group, whole=True)
         if all(isinstance(part.attributes, Reshape) for part in group):
             return (), last
-        reason = engine.refusal(net, fused) or _slower(net, engine, fused, engines, group)
+        reason = engine.refusal(net, fused)
         if reason is None:
-            return group, fused.placed(engine.name)
+            takes, others = whole_cycles(net, fused, engine), _cycles_of(net, engines, group)
+            if takes < others:
+                return group, fused.placed(engine.name)
+            reason = f"{engine.name} would take {takes:,} cycles, not {others:,}"
         most, reason = len(group) // 2, None if len(group) > 1 else reason
-    return (), _with_reason(last, reason)
-
-
-def _slower(net: Net, engine: Accelerator, fused: Op, engines: Engines, group: Sequence[Op]) -> str | None:
-    takes, others = _cycles(net, engine, fused), _cycles_of(net, engines, group)
-    return None if takes < others else f"{engine.name} would take {takes:,} cycles, not {others:,}"
-
-
-def _with_reason(op: Op, reason: str | None) -> Op:
-    """The op with an additional reason if it is on the core."""
-    if op.engine != CORE or not reason or reason in op.reason:
-        return op
-    return op.placed(op.engine, "; ".join(filter(None, (op.reason, reason))))
+    if last.engine == CORE and reason and reason not in last.reason:
+        last = last.placed(CORE, "; ".join(filter(None, (last.reason, reason))))
+    return (), last
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,16 +156,10 @@ class _Uses:
 
     def only_for(self, maker: Op, group: Set[str]) -> bool:
         """True if only ops of the group read the outputs of `maker`."""
-        return all(
-            name not in self.net.ends and self._readers.get(name, set()) <= group and name in self._readers
-            for name in maker.outputs
-        )
+        read = self._readers
+        return all(name in read and read[name] <= group and name not in self.net.ends for name in maker.outputs)
 
 
 def _cycles_of(net: Net, engines: Engines, ops: Sequence[Op]) -> int:
     """Cycles of ops on their engines; a reshape costs nothing."""
-    return sum(_cycles(net, engines[op.engine], op) for op in ops if not isinstance(op.attributes, Reshape))
-
-
-def _cycles(net: Net, engine: Accelerator, op: Op) -> int:
-    return engine.cost(net, op, Box.whole(net.tensor(op.output).shape)).cycles
+    return sum(whole_cycles(net, op, engines[op.engine]) for op in ops if not isinstance(op.attributes, Reshape))

@@ -12,19 +12,18 @@ from math import inf
 
 import numpy as np
 
-from npukit.accel.interface import Accelerator, Engines
-from npukit.net.box import Box
+from npukit.accel.interface import Accelerator, Engines, whole_cycles
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Concat, Conv2d, Sums
 from npukit.net.passes.sums import of_all_channels
 from npukit.net.tensor import Tensor
 
-MOST_BYTES = 16 << 10
+MOST_WEIGHT_BYTES = 16 << 10
 """Limit of the weights in bytes, zeros included: an eighth of the SRAM of a PE of `pe-mesh`. Larger weights could keep
 a network from fitting that fits otherwise."""
 
 
-TOGETHER = 16
+CHANNELS_OF_A_SUM = 16
 """Input channels per op with int32 sums: the number of results that accelerators compute at once."""
 
 
@@ -51,7 +50,7 @@ def _joined(net: Net, op: Op) -> Net:
     """The net with the op's weights filled with zeros. int32 sums are split into several ops with a concatenation after
     them."""
     groups, sums = groups_of(net, op), isinstance(op.attributes, Sums)
-    together = max(TOGETHER * groups // net.tensor(op.inputs[0]).shape[-1], 1) if sums else groups
+    together = max(CHANNELS_OF_A_SUM * groups // net.tensor(op.inputs[0]).shape[-1], 1) if sums else groups
     parts = [_Part.of(net, op, first, min(together, groups - first)) for first in range(0, groups, together)]
     made = [part.op for part in parts]
     if len(made) > 1:
@@ -93,11 +92,11 @@ class _Part:
 
 
 def _is_quicker(net: Net, joined: Net, op: Op, core: Accelerator, accelerators: Sequence[Accelerator]) -> bool:
-    """True if accelerators compute all channels faster than the core computes the groups, within `MOST_BYTES` of
+    """True if accelerators compute all channels faster than the core computes the groups, within `MOST_WEIGHT_BYTES` of
     weights."""
     new = [each for each in joined.ops if each not in net.ops]
     held = {each.inputs[1]: joined.tensor(each.inputs[1]) for each in new if each.kind == op.kind}
-    if sum(each.bytes for each in held.values()) > MOST_BYTES:
+    if sum(each.bytes for each in held.values()) > MOST_WEIGHT_BYTES:
         return False
     cycles = [_cycles(joined, each, accelerators if each.kind == op.kind else (core,)) for each in new]
     return sum(cycles) < _cycles(net, op, (core,))
@@ -105,5 +104,4 @@ def _is_quicker(net: Net, joined: Net, op: Op, core: Accelerator, accelerators: 
 
 def _cycles(net: Net, op: Op, engines: Sequence[Accelerator]) -> float:
     """Cycles of the op on the fastest engine, infinite if all engines refuse the op."""
-    output, willing = Box.whole(net.tensor(op.output).shape), [each for each in engines if not each.refusal(net, op)]
-    return min((each.cost(net, op, output).cycles for each in willing), default=inf)
+    return min((whole_cycles(net, op, each) for each in engines if not each.refusal(net, op)), default=inf)

@@ -279,6 +279,11 @@ class Accelerator(Protocol):
         ...
 
 
+def whole_cycles(net: Net, op: Op, engine: Accelerator) -> int:
+    """The cycles of an engine for the whole output of an op."""
+    return engine.cost(net, op, Box.whole(net.tensor(op.output).shape)).cycles
+
+
 Engines = Mapping[str, Accelerator]
 """All engines of a board by name, the core included."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -64,7 +64,7 @@ def _maker(slot: AcceleratorSlot, board: Board) -> Maker:
         return _OWN[slot.name]
     if slot.name in _NAMED:
         return _load(slot.name, _NAMED[slot.name])
-    installed = _installed()
+    installed = {point.name: point for point in entry_points(group=PLUGINS)}
     if slot.name not in installed:
         raise NpukitError(
             f"board {board.name} names the accelerator {slot.name}, which no plug-in provides",
@@ -75,14 +75,7 @@ def _maker(slot: AcceleratorSlot, board: Board) -> Maker:
                 'plugin = "FOLDER" in the board file, and --board FILE for a build of it',
             ],
         )
-    return _from_package(installed[slot.name])
-
-
-def _installed() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=PLUGINS)}
-
-
-def _from_package(point: EntryPoint) -> Maker:
+    point = installed[slot.name]
     try:
         return point.load()
     except Exception as error:
@@ -92,9 +85,8 @@ def _from_package(point: EntryPoint) -> Maker:
 def _load(name: str, path: Path) -> Maker:
     file = path / "__init__.py" if path.is_dir() else path
     if not file.is_file():
-        raise NpukitError(
-            f"the plug-in {name} should be at {path}, where there is none", tries=["a path relative to the board file"]
-        )
+        fact = f"the plug-in {name} should be at {path}, where there is none"
+        raise NpukitError(fact, tries=["a path relative to the board file"])
     try:
         return getattr(_module(f"npukit_plugin_{name}", file), ATTRIBUTE)
     except Exception as error:

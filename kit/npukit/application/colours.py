@@ -12,21 +12,21 @@ import numpy as np
 
 from npukit.net.ops import Pair
 
-ONE = 64
+UNCHANGED = 64
 """The weight of an unchanged channel. All conversions are sums of 64ths."""
 
 TO_RGB: Mapping[str, tuple[int, int, int]] = {
-    "R": (ONE, 0, 0),
-    "G": (0, ONE, 0),
-    "B": (0, 0, ONE),
-    "Y": (ONE, ONE, ONE),
+    "R": (UNCHANGED, 0, 0),
+    "G": (0, UNCHANGED, 0),
+    "B": (0, 0, UNCHANGED),
+    "Y": (UNCHANGED, UNCHANGED, UNCHANGED),
     "U": (0, -22, 114),
     "V": (90, -46, 0),
-    "g": (0, ONE, 0),
+    "g": (0, UNCHANGED, 0),
     "-": (0, 0, 0),
 }
 """Shares of each channel in R, G and B: BT.601 of the full range, as in JPEG. `g` is one of two parts of G."""
-TO_GREY: Mapping[str, int] = {"R": 19, "G": 38, "B": 7, "Y": ONE, "U": 0, "V": 0, "g": 38, "-": 0}
+TO_GREY: Mapping[str, int] = {"R": 19, "G": 38, "B": 7, "Y": UNCHANGED, "U": 0, "V": 0, "g": 38, "-": 0}
 """The share of each channel in the luminance."""
 MIDDLE = 128
 """The neutral value of U and V."""
@@ -50,9 +50,8 @@ class Colour:
     @property
     def cell(self) -> Pair:
         """Rows and columns of an image, and of a crop, must be multiples of these."""
-        if self.mosaic:
-            return 2, 2
-        rows, columns = zip(*(plane.cell for plane in self.planes), strict=True)
+        cells = [(2, 2)] if self.mosaic else [plane.cell for plane in self.planes]
+        rows, columns = zip(*cells, strict=True)
         return max(rows), max(columns)
 
 
@@ -122,7 +121,6 @@ def mosaic_weights(pattern: str) -> np.ndarray:
 
 def _nearest(pattern: str, place: Pair, colour: str) -> Sequence[Pair]:
     """The places in a window that give a pixel a colour. The window's cell begins at 1."""
-    row, column = place
-    around = [(row + down, column + right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
+    around = [(place[0] + down, place[1] + right) for down in (-1, 0, 1) for right in (-1, 0, 1)]
     found = [each for each in around if pattern[(each[0] - 1) % 2 * 2 + (each[1] - 1) % 2] == colour]
     return [place] if place in found else found

@@ -33,25 +33,10 @@ def _number(value: Any) -> Any:
 
 
 _SIDES = re.compile(r"[0-9]{1,6}x[0-9]{1,6}([+][0-9]{1,6}[+][0-9]{1,6})?")
-Colours = Literal[
-    "GREY",
-    "RGB",
-    "BGR",
-    "RGBA",
-    "BGRA",
-    "RGB565",
-    "RGB565X",
-    "YUV",
-    "YUYV",
-    "UYVY",
-    "NV12",
-    "NV21",
-    "I420",
-    "RGGB",
-    "BGGR",
-    "GRBG",
-    "GBRG",
-]
+_Packed = Literal["GREY", "RGB", "BGR", "RGBA", "BGRA", "RGB565", "RGB565X", "YUV", "YUYV", "UYVY"]
+_Planes = Literal["NV12", "NV21", "I420"]
+_Mosaics = Literal["RGGB", "BGGR", "GRBG", "GBRG"]
+Colours = Literal[_Packed, _Planes, _Mosaics]
 Whole = Annotated[int, Field(ge=0, le=1 << 16)]
 Pair = tuple[Annotated[Whole, Field(ge=1)], Annotated[Whole, Field(ge=1)]]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -67,7 +52,7 @@ class _Part(BaseModel):
 class Camera(_Part):
     """A camera's image: bytes of the `colour`, rows and columns of the `size`.
 
-    The network cuts out `crop`, converts the colours to those the model `sees`, scales the image to the model's size by
+    The network cuts out `crop`, converts the colours to `sees`, the model's, scales the image to the model's size by
     `resize`, and turns it to the right by `rotate` degrees.
     """
 
@@ -118,6 +103,11 @@ class SensorInput(Camera, Microphone):
     def is_plain(self) -> bool:
         """True if scale, mean and std leave the numbers unchanged."""
         return (self.scale, self.mean, self.std) == (1.0, (0.0,), (1.0,))
+
+    @property
+    def has_steps(self) -> bool:
+        """True if image or sound processing comes first."""
+        return bool(self.features) or self.of_camera
 
     @property
     def of_camera(self) -> bool:
@@ -237,19 +227,15 @@ _WORDS_ALONE = ("softmax", "argmax", "each_class", "transposed")
 
 
 def declared_for(model: Path, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Declared:
-    """The command line's declarations. Default: those of the file MODEL.toml beside the model."""
+    """The command line's declarations. Default: the declarations in MODEL.toml beside the model."""
     beside = file_beside(model)
     found = load_declared(beside) if beside else NOTHING
     given = tuple(map(parsed_input, inputs)), tuple(map(parsed_output, outputs))
-    wanted = (_with_anchors(each, model) for each in given[1] or found.output)
+    wanted = list[WantedOutput]()
+    for each in given[1] or found.output:
+        anchors = each.anchors and str(model.absolute().with_name(each.anchors))
+        wanted.append(each.model_copy(update={"anchors": anchors}) if anchors else each)
     return Declared(input=given[0] or found.input, output=tuple(wanted))
-
-
-def _with_anchors(wanted: WantedOutput, model: Path) -> WantedOutput:
-    """The declaration with the full path of its anchors."""
-    if not wanted.anchors:
-        return wanted
-    return wanted.model_copy(update={"anchors": str(model.absolute().with_name(wanted.anchors))})
 
 
 def file_beside(model: Path) -> Path | None:
@@ -272,9 +258,11 @@ def _validated(kind: type[Part], fields: dict[str, Any], what: str) -> Part:
         raise _wrong(what, fault) from fault
 
 
+_EXAMPLES = ("--preprocess 'uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC'", "--postprocess 'softmax top=3'")
+
+
 def _wrong(what: str, error: ValidationError) -> NpukitError:
     fault = error.errors()[0]
     where = ".".join(str(part) for part in fault["loc"])
     said = re.sub(r"^Value error, ", "", fault["msg"])
-    tries = ["--preprocess 'uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC'", "--postprocess 'softmax top=3'"]
-    return NpukitError(f"{what} is wrong: {f'{where}: ' if where else ''}{said}", tries=tries)
+    return NpukitError(f"{what} is wrong: {f'{where}: ' if where else ''}{said}", tries=_EXAMPLES)

@@ -11,8 +11,8 @@ import numpy as np
 
 from npukit.application.declared import WantedOutput
 from npukit.application.draft import Draft
-from npukit.application.ends import dequantized
 from npukit.errors import NpukitError
+from npukit.net.c_code.detections import detections_steps
 from npukit.net.c_code.template import Words, body_of, text_of
 from npukit.net.limits import STEPS
 from npukit.net.ops import TvmCode
@@ -35,10 +35,11 @@ def with_detections(draft: Draft, wanted: WantedOutput, name: str, scores: str |
         raise NpukitError(f"{count} boxes of {columns} numbers and scores of {width} are no detections")
     STEPS.check(wanted.detections or 0, "the detections")
     anchors = (draft.constant(draft.new_name("anchors"), _anchors(wanted, count)),) if wanted.anchors else ()
-    code = body_of(text_of("detection/detections.c"), _words(wanted, count, columns, width, first))
+    words = _words(wanted, count, columns, width, first)
+    code, cycles = body_of(text_of("detection/detections.c"), words), detections_steps(words, wanted.boxes).cycles
     made = draft.new_name("detections")
     draft.tensors[made] = Tensor(made, (1, wanted.detections or 0, FIELDS), "float32")
-    attributes = TvmCode("detections", code, 20 * count, "boxes that overlap", given=True)
+    attributes = TvmCode("detections", code, 20 * count, "boxes that overlap", cycles=int(cycles), given=True)
     return draft.op(draft.after, attributes, (boxes, numbers or boxes, *anchors), None, output=made)
 
 
@@ -58,7 +59,7 @@ def _rows(draft: Draft, wanted: WantedOutput, name: str) -> str:
     shape = draft.tensors[name].shape
     if len(shape) != 3 or shape[0] != 1:
         raise NpukitError(f"{name} of shape {list(shape)} is not (1, boxes, numbers)")
-    real = name if draft.tensors[name].dtype == "float32" else dequantized(draft, name)
+    real = name if draft.tensors[name].dtype == "float32" else draft.dequantized(name)
     return draft.moved(draft.after, real, (0, 2, 1)) if wanted.transposed else real
 
 

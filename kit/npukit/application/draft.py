@@ -1,4 +1,4 @@
-"""A net under construction, with new ops at its start and end."""
+"""A net under construction, with new ops at the start and the end."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from itertools import count
 import numpy as np
 
 from npukit.net.net import Net, Op, State
-from npukit.net.ops import Attributes, Reshape, Slice, Transpose, TvmCode
+from npukit.net.ops import Attributes, Dequantize, Reshape, Slice, Transpose, TvmCode
 from npukit.net.ops.table import output_shape
 from npukit.net.passes.simplify import moves_nothing
 from npukit.net.tensor import Quantization, Tensor
 
 Axes = tuple[int, ...]
+FLOAT = "float32"
 
 
 @dataclass
@@ -86,6 +87,10 @@ class Draft:
         attributes = Slice(tuple(first), tuple(last), (1,) * len(last))
         return self.op(self.before, attributes, (source,), given.quantization, given.dtype)
 
+    def dequantized(self, source: str) -> str:
+        """The real numbers of an output, at the end."""
+        return self.op(self.after, Dequantize(), (source,), None, FLOAT)
+
     def constant(self, name: str, value: np.ndarray, quantization: Quantization | None = None) -> str:
         self.constants[name] = value
         self.tensors[name] = Tensor(name, value.shape, str(value.dtype), quantization)
@@ -97,18 +102,17 @@ class Draft:
 
     def renamed(self, names: Mapping[str, str]) -> None:
         """Rename tensors of the net."""
-        ops = tuple(
-            replace(op, inputs=_renamed(op.inputs, names), outputs=_renamed(op.outputs, names)) for op in self.net.ops
-        )
+        self.replace_reads(names)
+        ops = tuple(replace(op, outputs=_renamed(op.outputs, names)) for op in self.net.ops)
         for old, new in names.items():
             self.tensors[new] = replace(self.tensors.pop(old), name=new)
         states = tuple(replace(s, output=names.get(s.output, s.output)) for s in self.net.states)
-        self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, names), states=states)
+        self.net = replace(self.net, ops=ops, states=states)
 
-    def replace_reads(self, old: str, new: str) -> None:
-        """Let every reader of `old` read `new`."""
-        ops = tuple(replace(op, inputs=_renamed(op.inputs, {old: new})) for op in self.net.ops)
-        self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, {old: new}))
+    def replace_reads(self, names: Mapping[str, str]) -> None:
+        """Give the readers of each old name the new name."""
+        ops = tuple(replace(op, inputs=_renamed(op.inputs, names)) for op in self.net.ops)
+        self.net = replace(self.net, ops=ops, outputs=_renamed(self.net.outputs, names))
 
     def finished(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Net:
         ops = (*self.before, *self.net.ops, *self.after)

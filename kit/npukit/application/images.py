@@ -6,13 +6,14 @@ int8, 128 less than the camera's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from math import prod
+from typing import Literal
 
 import numpy as np
 
-from npukit.application.colours import COLOURS, OF_BYTES, ONE, Colour, ColourPlane, mosaic_weights, weights_of
+from npukit.application.colours import COLOURS, OF_BYTES, UNCHANGED, Colour, ColourPlane, mosaic_weights, weights_of
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
@@ -31,35 +32,31 @@ from npukit.net.places import linear, nearest
 from npukit.net.tensor import Quantization, Tensor
 
 LOWEST = -128
-_MODES = ("half_pixel", "round")
 SEES: Mapping[int, str] = {1: "GREY", 3: "RGB"}
 """The default colours of a model by its number of channels."""
 
 
 def with_image(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float) -> str:
     """The image [1, rows, columns, channels] of `shape`, computed from the camera's image, the tensor `name`."""
-    wanted = _wanted(declared, shape)
+    if len(shape) != 4 or shape[0] != 1:
+        raise NpukitError(f"an input of shape {list(shape)} is no image")
+    wanted = declared.sees or SEES.get(shape[3], "")
+    if not wanted or len(COLOURS[wanted].planes[0].channels) != shape[3]:
+        names = wanted or "RGB, BGR, YUV or GREY"
+        raise NpukitError(f"the model takes images of {shape[3]} channels, which are not {names}")
     colour = COLOURS[declared.colour or wanted]
     upright = shape[1:3] if declared.rotate % 180 == 0 else shape[2:0:-1]
     crop = _crop(declared, upright)
     size = declared.size or crop[1]
     _check(colour, size, crop)
     image = _whole(draft, name, colour, size, unit)
-    planes = [_part(draft, plane, *crop) for plane in _planes(draft, image, colour, size)]
+    planes = list[tuple[str, ColourPlane]]()
+    for part, plane in _planes(draft, image, colour, size):
+        for axis, begin, length, cell in zip((1, 2), *crop, plane.cell, strict=True):
+            part = draft.sliced(part, axis, begin // cell, (begin + length) // cell)
+        planes.append((part, plane))
     seen = _coloured(draft, _joined(draft, planes, colour), colour, wanted)
     return _rotated(draft, _resized(draft, seen, upright, declared.resize), declared.rotate)
-
-
-def _wanted(declared: SensorInput, shape: tuple[int, ...]) -> str:
-    """The name of the model's colours."""
-    if len(shape) != 4 or shape[0] != 1:
-        raise NpukitError(f"an input of shape {list(shape)} is no image")
-    wanted = declared.sees or SEES.get(shape[3], "")
-    if not wanted or len(COLOURS[wanted].planes[0].channels) != shape[3]:
-        raise NpukitError(
-            f"the model takes images of {shape[3]} channels, which are not {wanted or 'RGB, BGR, YUV or GREY'}"
-        )
-    return wanted
 
 
 def _crop(declared: SensorInput, taken: tuple[int, ...]) -> tuple[Pair, Pair]:
@@ -108,27 +105,16 @@ def _planes(draft: Draft, image: str, colour: Colour, size: Pair) -> list[tuple[
     return list(zip(parts, colour.planes, strict=True))
 
 
-def _part(draft: Draft, plane: tuple[str, ColourPlane], begin: Pair, size: Pair) -> tuple[str, ColourPlane]:
-    """The part of a plane inside the crop, which is given in rows and columns of the image."""
-    name, (rows, columns) = plane[0], plane[1].cell
-    name = draft.sliced(name, 1, begin[0] // rows, (begin[0] + size[0]) // rows)
-    return draft.sliced(name, 2, begin[1] // columns, (begin[1] + size[1]) // columns), plane[1]
-
-
 def _joined(draft: Draft, planes: list[tuple[str, ColourPlane]], colour: Colour) -> tuple[str, str]:
     """All channels of each pixel or cell, and their names. Values shared by four pixels are repeated for each."""
     if len(planes) == 1:
         return planes[0][0], planes[0][1].channels
-    parts = [_enlarged(draft, name, plane.cell) for name, plane in planes]
+    parts = list[str]()
+    for name, plane in planes:
+        sizes = zip(draft.tensors[name].shape[1:3], plane.cell, strict=True)
+        repeats = [tuple(np.repeat(range(size), each).tolist()) for size, each in sizes]
+        parts.append(name if plane.cell == (1, 1) else _op(draft, ResizeNearest(*repeats), name))
     return _op(draft, Concat(3), *parts), "".join(plane.channels for plane in colour.planes)
-
-
-def _enlarged(draft: Draft, name: str, cell: Pair) -> str:
-    _, rows, columns, _ = draft.tensors[name].shape
-    if cell == (1, 1):
-        return name
-    repeats = [tuple(np.repeat(range(size), each).tolist()) for size, each in zip((rows, columns), cell, strict=True)]
-    return _op(draft, ResizeNearest(*repeats), name)
 
 
 def _coloured(draft: Draft, joined: tuple[str, str], colour: Colour, wanted: str) -> str:
@@ -145,7 +131,7 @@ def _coloured(draft: Draft, joined: tuple[str, str], colour: Colour, wanted: str
     _, rows, columns, _ = draft.tensors[name].shape
     pixels = colour.cell[1] if len(colour.planes) == 1 and not colour.mosaic else 1
     weights, more = weights_of(channels, pixels, sees)
-    made = _sums(draft, name, weights[:, None, None, :], more, ONE)
+    made = _sums(draft, name, weights[:, None, None, :], more, UNCHANGED)
     return draft.reshaped(made, (1, rows, columns * pixels, len(sees)))
 
 
@@ -170,26 +156,19 @@ def _rotated(draft: Draft, name: str, degrees: int) -> str:
     upwards, leftwards = degrees in (180, 270), degrees in (90, 180)
     if not (upwards or leftwards):
         return name
-    return _op(draft, ResizeNearest(_places(rows, upwards), _places(columns, leftwards)), name)
-
-
-def _places(size: int, backwards: bool) -> tuple[int, ...]:
-    return tuple(reversed(range(size)) if backwards else range(size))
+    places = (range(size)[:: -1 if backwards else 1] for size, backwards in ((rows, upwards), (columns, leftwards)))
+    return _op(draft, ResizeNearest(*map(tuple, places)), name)
 
 
 def _without_mosaic(draft: Draft, name: str, pattern: str) -> str:
     """RGB from the mosaic of a Bayer filter. Each cell uses a window of four by four, mirrored at the edges."""
     _, rows, columns, _ = draft.tensors[name].shape
-    mirrored = _op(draft, ResizeNearest(_mirrored(rows), _mirrored(columns)), name)
+    # Another index at either end, of a pixel with the colour expected there.
+    mirrored = _op(draft, ResizeNearest(*((1, *range(size), size - 2) for size in (rows, columns))), name)
     weights = mosaic_weights(pattern)
     cells = _sums(draft, mirrored, weights[..., None], np.zeros(len(weights), np.int32), 4, (2, 2))
     cells = draft.reshaped(cells, (rows // 2, columns // 2, 2, 6))
     return draft.reshaped(draft.moved(draft.before, cells, (0, 2, 1, 3)), (1, rows, columns, 3))
-
-
-def _mirrored(size: int) -> tuple[int, ...]:
-    """Indices with one more at either end, of a pixel with the colour expected there."""
-    return 1, *range(size), size - 2
 
 
 def _sums(draft: Draft, name: str, weights: np.ndarray, more: np.ndarray, one: int, strides: Pair = (1, 1)) -> str:
@@ -199,45 +178,30 @@ def _sums(draft: Draft, name: str, weights: np.ndarray, more: np.ndarray, one: i
     """
     shared = int(np.gcd.reduce([one, *weights.ravel()]))
     count, scale = len(weights), 0.5 * shared / one
-    filters = draft.constant(
-        draft.new_name(f"{name}_weights"),
-        (2 * weights // shared).astype(np.int8),
-        Quantization((scale,) * count, (0,) * count, 0),
-    )
+    scales, values = Quantization((scale,) * count, (0,) * count, 0), (2 * weights // shared).astype(np.int8)
+    filters = draft.constant(draft.new_name(f"{name}_weights"), values, scales)
     bias = draft.constant(draft.new_name(f"{name}_bias"), (2 * more // shared).astype(np.int32))
     return _op(draft, Conv2d(strides), name, filters, bias)
 
 
-def _resized(draft: Draft, name: str, wanted: tuple[int, ...], how: str) -> str:
+def _resized(draft: Draft, name: str, wanted: tuple[int, ...], how: Literal["bilinear", "nearest", "area"]) -> str:
     _, *size, _ = draft.tensors[name].shape
-    return name if tuple(size) == wanted else _op(draft, RESIZING[how](tuple(size), wanted), name)
-
-
-def _bilinear(size: tuple[int, ...], wanted: tuple[int, ...]) -> Attributes:
-    rows, columns = (linear(before, after, "half_pixel") for before, after in zip(size, wanted, strict=True))
-    return ResizeBilinear(rows, columns)
-
-
-def _nearest(size: tuple[int, ...], wanted: tuple[int, ...]) -> Attributes:
-    rows, columns = (nearest(before, after, *_MODES) for before, after in zip(size, wanted, strict=True))
-    return ResizeNearest(rows, columns)
-
-
-def _area(size: tuple[int, ...], wanted: tuple[int, ...]) -> Attributes:
-    rows, columns = (before // after for before, after in zip(size, wanted, strict=True))
-    if (rows * wanted[0], columns * wanted[1]) != size:
+    pairs = list(zip(size, wanted, strict=True))
+    if tuple(size) == wanted:
+        return name
+    if how == "bilinear":
+        return _op(draft, ResizeBilinear(*(linear(before, after, "half_pixel") for before, after in pairs)), name)
+    if how == "nearest":
+        places = (nearest(before, after, "half_pixel", "round") for before, after in pairs)
+        return _op(draft, ResizeNearest(*places), name)
+    rows, columns = (before // after for before, after in pairs)
+    whole = [rows * wanted[0], columns * wanted[1]]
+    if whole != size:
         raise NpukitError(
             f"areas of {size[0]} x {size[1]} pixels are no whole ones of {wanted[0]} x {wanted[1]}",
-            tries=["resize=bilinear", f"crop={size[0] // wanted[0] * wanted[0]}x{size[1] // wanted[1] * wanted[1]}"],
+            tries=["resize=bilinear", f"crop={whole[0]}x{whole[1]}"],
         )
-    return AveragePool((rows, columns), (rows, columns))
-
-
-RESIZING: Mapping[str, Callable[[tuple[int, ...], tuple[int, ...]], Attributes]] = {
-    "bilinear": _bilinear,
-    "nearest": _nearest,
-    "area": _area,
-}
+    return _op(draft, AveragePool((rows, columns), (rows, columns)), name)
 
 
 def _op(draft: Draft, attributes: Attributes, *inputs: str) -> str:

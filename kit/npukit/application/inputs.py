@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,11 +10,12 @@ import numpy as np
 
 from npukit.application.declared import Layout, SensorInput
 from npukit.application.draft import Axes, Draft
-from npukit.application.images import LOWEST
-from npukit.application.sounds import with_windows_kept
-from npukit.application.steps import has_steps, seen_by_steps, steps_alone, with_steps
+from npukit.application.images import LOWEST, with_image
+from npukit.application.sounds import rows_of, with_sound, with_windows_kept
 from npukit.errors import NpukitError
+from npukit.net.net import Net
 from npukit.net.ops import Lookup, Quantize, Requantize, Reshape
+from npukit.net.reference import evaluate
 from npukit.net.tables import quantised
 from npukit.net.tensor import Quantization, Tensor
 
@@ -41,10 +43,35 @@ def sensor_axes(declared: SensorInput, shape: Sequence[int], layout: Layout) -> 
 
 def sensor_shape(declared: SensorInput, shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
     """The shape of the sensor's tensor for a model's input."""
-    if not has_steps(declared):
+    if not declared.has_steps:
         return tuple(shape[axis] for axis in sensor_axes(declared, shape, layout))
-    net = steps_alone(declared, _made(declared, shape, layout)[1])
+    net = _steps_alone(declared, _made(declared, shape, layout)[1])
     return net.tensor(net.inputs[0]).shape
+
+
+def _with_steps(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float = 1.0) -> str:
+    """The result of a sensor's steps, of `shape` with channels last. `name`: the new input with the sensor's values, in
+    `unit`."""
+    return (with_sound if declared.features else with_image)(draft, declared, name, shape, unit)
+
+
+def _steps_alone(declared: SensorInput, shape: tuple[int, ...]) -> Net:
+    draft = Draft(Net("sensor", (), (), (), {}))
+    return draft.finished(("given",), (_with_steps(draft, declared, "given", shape),))
+
+
+def seen_by_steps(declared: SensorInput, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The result of the steps for each case, of the shape. With `new` windows, cases follow each other in time."""
+    net, before = _steps_alone(declared, shape), None
+    given, made = net.tensor(net.inputs[0]), net.tensor(net.outputs[0])
+    rows, count = rows_of(declared, shape) if declared.new else (0, 0)
+    windows, results = deque([np.zeros(count, np.int32)] * rows, rows), list[np.ndarray]()  # silent at first
+    for case in values:
+        before = evaluate(net, [case.reshape(given.shape).astype(given.dtype)], before)
+        result = before[made.name].astype(np.int32) + (0 if made.quantization is None else 128)
+        windows.extend(result if declared.new else ())
+        results.append(np.stack(windows) if declared.new else result)
+    return np.stack([each.reshape(shape) for each in results])
 
 
 def _made(declared: SensorInput, shape: tuple[int, ...], layout: Layout) -> tuple[SensorInput, tuple[int, ...]]:
@@ -55,7 +82,7 @@ def _made(declared: SensorInput, shape: tuple[int, ...], layout: Layout) -> tupl
 
 def real_numbers(declared: SensorInput, values: np.ndarray, shape: tuple[int, ...], layout: Layout) -> np.ndarray:
     """The model's view of the sensor's values, in the model's layout. Values have a leading axis of cases."""
-    if has_steps(declared):
+    if declared.has_steps:
         declared, made = _made(declared, shape, layout)
         values = seen_by_steps(declared, values, made)
     axes = sensor_axes(declared, shape, layout)
@@ -96,7 +123,9 @@ def _convert(draft: Draft, declared: SensorInput, name: str, inner: str, layout:
     axes = sensor_axes(declared, wanted.shape, layout)
     if declared.new and draft.tensors[source].elements != wanted.elements:
         made = _quantised(draft, declared, source, integers, layout, "")
-        with_windows_kept(draft, made, integers, _silent(draft, source, integers))
+        offset, step = (draft.constants[f"{source}_{each}"] for each in ("offset", "step"))
+        zeros, zero_point = np.zeros(draft.tensors[source].shape[-1]), _meaning(draft, integers).zero_point
+        with_windows_kept(draft, made, integers, quantised(zeros, offset, step, zero_point))
     elif axes == tuple(range(len(wanted.shape))):
         _quantised(draft, declared, source, integers, layout, integers)
     else:
@@ -109,9 +138,9 @@ def _convert(draft: Draft, declared: SensorInput, name: str, inner: str, layout:
 def _sensed(draft: Draft, declared: SensorInput, name: str, like: str, layout: Layout) -> tuple[str, SensorInput]:
     """The tensor to quantise as `like`, computed from the sensor's tensor `name`."""
     declared, made = _made(declared, draft.tensors[like].shape, layout)
-    if has_steps(declared):
+    if declared.has_steps:
         same = declared.of_camera and _is_same(draft, declared, like, made, layout)
-        source = with_steps(draft, declared, name, made, _meaning(draft, like).scale if same else declared.scale)
+        source = _with_steps(draft, declared, name, made, _meaning(draft, like).scale if same else declared.scale)
         return (source if declared.new else draft.reshaped(source, made)), declared
     meaning = None if declared.type == "float32" else Quantization((declared.scale,), (0,))
     draft.tensors[name] = Tensor(name, made, str(declared.type), meaning)
@@ -120,24 +149,15 @@ def _sensed(draft: Draft, declared: SensorInput, name: str, like: str, layout: L
 
 def _is_same(draft: Draft, declared: SensorInput, like: str, shape: tuple[int, ...], layout: Layout) -> bool:
     """True if the model takes the camera's bytes minus 128."""
-    meaning = _meaning(draft, like)
+    meaning, values = _meaning(draft, like), np.arange(-128, 128)
     offset, step = _offset_and_step(declared, shape, layout, meaning.scale, LOWEST)
-    every = np.arange(-128, 128)
-    return np.size(offset) == np.size(step) == 1 and np.array_equal(
-        quantised(every, offset, step, meaning.zero_point), every
-    )
+    return offset.size == step.size == 1 and np.array_equal(quantised(values, offset, step, meaning.zero_point), values)
 
 
 def _meaning(draft: Draft, name: str) -> Quantization:
     meaning = draft.tensors[name].quantization
     assert meaning is not None
     return meaning
-
-
-def _silent(draft: Draft, source: str, like: str) -> np.ndarray:
-    """The quantised features of a silent window."""
-    offset, step = (draft.constants[f"{source}_{each}"] for each in ("offset", "step"))
-    return quantised(np.zeros(draft.tensors[source].shape[-1]), offset, step, _meaning(draft, like).zero_point)
 
 
 def _int8(draft: Draft, inner: str) -> str:
@@ -152,7 +172,7 @@ def _int8(draft: Draft, inner: str) -> str:
     draft.tensors[integers] = Tensor(integers, tensor.shape, "int8", same)
     for op in draft.net.ops:
         if op.kind == Requantize.kind and op.inputs == (inner,) and draft.tensors[op.output].quantization == same:
-            draft.replace_reads(op.output, integers)
+            draft.replace_reads({op.output: integers})
     return integers
 
 
@@ -163,9 +183,9 @@ def _quantised(draft: Draft, declared: SensorInput, source: str, like: str, layo
     offset, step = _offset_and_step(declared, given.shape, layout, meaning.scale, zero)
     if offset.size == step.size == 1 and given.dtype in ("int8", "uint8"):
         limits = np.iinfo(given.dtype)
-        every = np.arange(limits.min, limits.max + 1)
-        table = quantised(every, offset, step, meaning.zero_point)
-        if (given.dtype, given.quantization) == ("int8", meaning) and np.array_equal(table, every):
+        values = np.arange(limits.min, limits.max + 1)
+        table = quantised(values, offset, step, meaning.zero_point)
+        if (given.dtype, given.quantization) == ("int8", meaning) and np.array_equal(table, values):
             return draft.op(draft.before, Reshape(), (source,), meaning, output=output) if output else source
         inputs = source, draft.constant(f"{source}_table", table)
         return draft.op(draft.before, Lookup(), inputs, meaning, output=output)

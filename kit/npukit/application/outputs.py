@@ -9,7 +9,6 @@ import numpy as np
 from npukit.application.declared import Layout, WantedOutput
 from npukit.application.detections import with_detections
 from npukit.application.draft import Draft
-from npukit.application.ends import dequantized
 from npukit.errors import NpukitError
 from npukit.net.ops import ArgMax, Attributes, Requantize, Reshape, Softmax, TopK
 from npukit.net.tables import SIGMOID_OUTPUT
@@ -35,7 +34,7 @@ def with_outputs(
             if place in wanted:
                 found += _given(draft, name, wanted[place], layout)
             else:
-                found.append(dequantized(draft, name) if place in real else name)
+                found.append(draft.dequantized(name) if place in real else name)
         except NpukitError as error:
             raise NpukitError(f"{draft.net.name}: output {place}: {error.message}", tries=error.tries) from error
     return tuple(found)
@@ -47,7 +46,9 @@ def _given(draft: Draft, name: str, wanted: WantedOutput, layout: Layout) -> lis
         return [with_detections(draft, wanted, name, scores)]
     name = _int8(draft, name)
     if wanted.softmax:
-        name = _softmax(draft, name, layout)
+        if any(op.output == name and op.kind == Softmax.kind for op in draft.net.ops):
+            raise NpukitError("it is a softmax already", tries=["leave softmax out of --postprocess"])
+        name = _along_channels(draft, name, Softmax(), layout, SIGMOID_OUTPUT, "int8")
     if wanted.argmax:
         vector = _vector(draft, name)
         rank = len(draft.tensors[vector].shape)
@@ -70,12 +71,6 @@ def _int8(draft: Draft, name: str) -> str:
     if tensor.dtype != "int8" or tensor.quantization is None:
         raise NpukitError(f"it is {tensor.dtype}, not quantised int8")
     return name
-
-
-def _softmax(draft: Draft, name: str, layout: Layout) -> str:
-    if any(op.output == name and op.kind == Softmax.kind for op in draft.net.ops):
-        raise NpukitError("it is a softmax already", tries=["leave softmax out of --postprocess"])
-    return _along_channels(draft, name, Softmax(), layout, SIGMOID_OUTPUT, "int8")
 
 
 def _vector(draft: Draft, name: str) -> str:

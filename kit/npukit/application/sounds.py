@@ -1,6 +1,6 @@
 """A microphone's sound: features of windows, in integers, as in TensorFlow Lite Micro.
 
-`docs/preprocessing.md` has the formulas. The C is that of its signal ops, `templates/ops/signal`.
+`docs/preprocessing.md` has the formulas. The C is from the signal ops, `templates/ops/signal`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,18 @@ import numpy as np
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
-from npukit.net.c_code.rows import EACH, NO_STEPS, Steps, stated_rows
-from npukit.net.c_code.signals import INDENT, LOGARITHMS, STEPS_OF, fourier_parts, parts_of
+from npukit.net.c_code.rows import EACH, LOOP_CYCLES, NO_STEPS, Steps, stated_cycles, stated_rows
+from npukit.net.c_code.signals import (
+    INDENT,
+    LOGARITHMS,
+    STEPS_OF,
+    WINDOW_CYCLES,
+    filter_bank_steps,
+    fourier_parts,
+    largest_steps,
+    parts_of,
+    scale_bits_steps,
+)
 from npukit.net.c_code.template import body_of, text_of
 from npukit.net.limits import STEPS
 from npukit.net.ops import Concat, RowReads, TvmCode
@@ -47,6 +57,10 @@ class _Step:
     dtype: str = KIND
     work_bytes: int = 0
     steps: Steps = NO_STEPS
+
+    @property
+    def cycles(self) -> int:
+        return stated_cycles(self.steps, self.shape)
 
     @property
     def bytes(self) -> int:
@@ -97,19 +111,21 @@ class _Features:
         size, points, mels, parts = self.declared.window, self.points, self.mels, parts_of(self.declared.window)
         part = size // parts
         sizes = {"p0_size": size, "p1_size": parts, "part_size": part}
+        bits = "windowed largest", (1,), "int32"
         begun = [
             self._windowed(start),
-            _step("largest", "windowed", (parts,), "int32", part_size=part, steps=Steps(1, ((part, part, 0),))),
-            _step("power", "windowed largest", (1,), "int32", file="scale_bits", **sizes),
+            _step("largest", "windowed", (parts,), "int32", part_size=part, steps=largest_steps(part)),
+            _step("power", *bits, file="scale_bits", steps=scale_bits_steps(parts), **sizes),
             _step("scaled", "windowed power", (size,), p0_size=size),
         ]
         for name, each in fourier_parts(points, KIND, size).items():
             reads = (begun[-1].name,)
             begun.append(_Step(name, each.code, reads, each.tables, each.shape, KIND, each.work_bytes, each.steps))
         bank, ends = filter_bank(self.declared, points, mels), {"start_index": 0, "end_index": points + 1}
+        channels = filter_bank_steps(bank[-1])
         begun += [
             _step("energies", begun[-1].name, (points + 1,), "uint32", file="energy", **ends),
-            _step("sums", "energies", (mels,), "uint64", *bank, file="filter_bank", num_channels=mels),
+            _step("sums", "energies", (mels,), "uint64", *bank, file="filter_bank", num_channels=mels, steps=channels),
             _step("roots", "sums power", (mels,), "uint32", file="square_root", p0_size=mels),
         ]
         return begun + self._ends()
@@ -122,7 +138,7 @@ class _Features:
         factors, kept = hann(self.declared.window), self.kept
         first = start if isinstance(start, int) else 0
         windows = ((1, 1, first), *([(1, 1, first - kept)] if kept else []), EACH)
-        words["steps"] = Steps(1, windows, alike=not kept)
+        words["steps"] = Steps(1, windows, alike=not kept, cycles=WINDOW_CYCLES + 6 * bool(kept))
         return _step("windowed", " ".join(self.given), factors.shape, KIND, factors, file="window", **words)
 
     def _ends(self) -> list[_Step]:
@@ -132,12 +148,12 @@ class _Features:
         ends = [_step("logarithms", "roots", (1, mels), KIND, LOGARITHMS, **words)]
         if self.declared.features == "mfcc":
             factors = cosines(self.count, mels)
-            steps = Steps(1, (None, (mels, mels, 0)))
+            steps = Steps(1, (None, (mels, mels, 0)), cycles=8 + 8 * mels)
             ends.append(_step("cosines", "logarithms", (1, self.count), KIND, factors, p0_size=mels, steps=steps))
         return ends
 
-    def at_once(self) -> tuple[str, list[np.ndarray], int]:
-        """The C of all steps, window by window, with its tables and bytes of working memory.
+    def at_once(self) -> tuple[str, list[np.ndarray], int, int]:
+        """The C of all steps, window by window, with its tables, bytes of working memory, and cycles of a window.
 
         Large results lie in two buffers in turn, as only the next step reads a result.
         """
@@ -149,17 +165,15 @@ class _Features:
         for each in steps:
             bodies += each.within(names, len(self.given) + len(tables))
             tables += each.tables
-            if each is not steps[-1]:
-                rooms += _room(each, places)
+            if each is steps[-1]:
+                continue
+            if each.bytes <= _SMALL:  # a separate array preserves the result before
+                rooms += f"{each.dtype}_t {each.name}[{prod(each.shape)}];\n"
+            else:
+                rooms += f"{each.dtype}_t *const {each.name} = ({each.dtype}_t *)((void *)&work[{next(places)}]);\n"
         words = {"RESULTS": rooms, "STEPS": bodies, "windows": self.windows, "count": self.count}
-        return body_of(text_of("signal/features.c"), words), tables, held + 2 * room
-
-
-def _room(step: _Step, places: Iterator[int]) -> str:
-    """The array of a result. A small result has a separate array, which preserves the result before."""
-    if step.bytes <= _SMALL:
-        return f"{step.dtype}_t {step.name}[{prod(step.shape)}];\n"
-    return f"{step.dtype}_t *const {step.name} = ({step.dtype}_t *)((void *)&work[{next(places)}]);\n"
+        cycles = LOOP_CYCLES + sum(each.cycles for each in steps)
+        return body_of(text_of("signal/features.c"), words), tables, held + 2 * room, cycles
 
 
 def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float) -> str:
@@ -170,7 +184,9 @@ def with_sound(draft: Draft, declared: SensorInput, name: str, shape: tuple[int,
     kept = declared.window - declared.hop if declared.new else 0
     length = windows * declared.hop if declared.new else (rows - 1) * declared.hop + declared.window
     draft.tensors[name] = Tensor(name, (1, length), KIND, Quantization((unit,), (0,)))
-    before = [_begun(draft, name, kept)] if kept else []
+    before = [draft.new_name(f"{name}_kept")] if kept else []
+    for state in before:  # samples of earlier frames
+        draft.tensors[state] = Tensor(state, (1, kept), KIND)
     features = _Features(declared, windows, count, kept)
     given = dict(zip(features.given, [*before, name], strict=True))
     if windows == 1 or (kept and windows <= _FEW):
@@ -193,7 +209,7 @@ def _shared(draft: Draft, features: _Features, given: dict[str, str], start: int
         tables = _constants(draft, f"{given['samples']}_{step.name}", step.tables)
         operands = (*(names[each] for each in step.reads), *tables)
         rows = _rows(draft, step.steps, step.shape, operands)
-        attributes = TvmCode(step.name, step.code, step.work_bytes, WHY, given=True, rows=rows)
+        attributes = TvmCode(step.name, step.code, step.work_bytes, WHY, cycles=step.cycles, given=True, rows=rows)
         draft.tensors[names[step.name]] = Tensor(names[step.name], step.shape, step.dtype)
         draft.op(draft.before, attributes, operands, None, output=names[step.name])
     return names[steps[-1].name]
@@ -201,13 +217,14 @@ def _shared(draft: Draft, features: _Features, given: dict[str, str], start: int
 
 def _at_once(draft: Draft, features: _Features, given: dict[str, str]) -> str:
     """The features of several windows by one op. PEs share the windows of a clip."""
-    (code, tables, work_bytes), declared = features.at_once(), features.declared
+    (code, tables, work_bytes, of_window), declared = features.at_once(), features.declared
     made = draft.new_name(str(declared.features))
     draft.tensors[made] = Tensor(made, (features.windows, features.count), KIND)
     operands = (*given.values(), *_constants(draft, made, tables))
-    windows = NO_STEPS if features.kept else Steps(features.count, ((declared.hop, declared.window, 0),))
-    rows = _rows(draft, windows, (features.windows, features.count), operands)
-    attributes = TvmCode(str(declared.features), code, work_bytes, WHY, given=True, rows=rows)
+    windows, shape = Steps(features.count, ((declared.hop, declared.window, 0),)), (features.windows, features.count)
+    rows = () if features.kept else _rows(draft, windows, shape, operands)
+    cycles = stated_cycles(windows._replace(cycles=of_window), shape)
+    attributes = TvmCode(str(declared.features), code, work_bytes, WHY, cycles=cycles, given=True, rows=rows)
     return draft.op(draft.before, attributes, operands, None, output=made)
 
 
@@ -252,22 +269,17 @@ def with_windows_kept(draft: Draft, made: str, output: str, silent: np.ndarray) 
     _shifted(draft, kept, made, output, np.tile(silent.ravel(), rows).reshape(wanted.shape))
 
 
-def _begun(draft: Draft, name: str, size: int) -> str:
-    """The state with samples of earlier frames."""
-    kept = draft.new_name(f"{name}_kept")
-    draft.tensors[kept] = Tensor(kept, (1, size), KIND)
-    return kept
-
-
 def _shifted(draft: Draft, kept: str, fresh: str, output: str, initial: np.ndarray) -> None:
     """Add the op that appends `fresh` to `kept`. `output`: the last numbers, which are the next frame's `kept`."""
     rows = next((size for size in draft.tensors[kept].shape if size > 1), 1)
     width = draft.tensors[kept].elements // rows
     words = {"rows": rows, "width": width, "fresh": draft.tensors[fresh].elements // width}
     starts = (words["fresh"], words["fresh"] - rows)
-    steps = Steps(width, tuple((width, width, start * width) for start in starts), alike=False)
+    windows = tuple((width, width, start * width) for start in starts)
+    steps = Steps(width, windows, alike=False, cycles=10 * width + (8 if width > 1 else 2))
     reads = _rows(draft, steps, draft.tensors[kept].shape, (kept, fresh))
-    attributes = TvmCode("shifted", body_of(text_of("signal/shifted.c"), words), why=WHY, given=True, rows=reads)
+    code, cycles = body_of(text_of("signal/shifted.c"), words), stated_cycles(steps, (rows * width,))
+    attributes = TvmCode("shifted", code, why=WHY, cycles=cycles, given=True, rows=reads)
     draft.op(draft.before, attributes, (kept, fresh), None, output=output)
     draft.state(kept, output, initial)
 
@@ -299,13 +311,7 @@ def filter_bank(declared: SensorInput, points: int, mels: int) -> tuple[np.ndarr
     owners = np.searchsorted(centres, heights[used], side="right")
     shares = (centres[owners] - heights[used]) / ((high - low) / (mels + 1))
     weights, rests = (np.floor(each * (1 << WEIGHT_BITS) + 0.5).astype(np.int16) for each in (shares, 1 - shares))
-    return (
-        weights,
-        rests,
-        begins.astype(np.int16),
-        (begins - first).astype(np.int16),
-        (channels - begins).astype(np.int16),
-    )
+    return weights, rests, *(each.astype(np.int16) for each in (begins, begins - first, channels - begins))
 
 
 def cosines(count: int, mels: int) -> np.ndarray:

@@ -381,10 +381,9 @@ class Board(_Part):
 
     @model_validator(mode="after")
     def _numbers_agree(self) -> Board:
-        fault = next(contradictions(self), None)
-        if fault:
-            where, told = fault
-            raise PydanticCustomError(CONTRADICTION, "{fault}", {"fault": told, "where": where})
+        if fault := next(contradictions(self), None):
+            where, fact = fault
+            raise PydanticCustomError(CONTRADICTION, "{fault}", {"fault": fact, "where": where})
         return self
 
     @property
@@ -409,11 +408,8 @@ class Board(_Part):
             parts = (self.memory[0].model_copy(update={"size": size}),)
         elif self.shares_memory:
             parts = tuple(part.model_copy(update={"origin": part.origin + pe * part.size}) for part in self.memory)
-        return (
-            self
-            if parts == self.memory and core == self.core
-            else self.model_copy(update={"core": core, "memory": parts})
-        )
+        same = parts == self.memory and core == self.core
+        return self if same else self.model_copy(update={"core": core, "memory": parts})
 
     def cpu_of(self, pe: int) -> str:
         """Name of a PE's core."""
@@ -486,9 +482,13 @@ def _place(path: Path, where: Sequence[str | int]) -> str:
 
 def load_board(name: str) -> Board:
     """Load a board by name, or from the path of a TOML file."""
-    path = Path(name) if name.endswith(".toml") else _known_file(name)
-    if path is None or not path.is_file():
-        raise _unknown(name)
+    places = [Path(name)] if name.endswith(".toml") else [folder / f"{name}.toml" for folder in board_folders()]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        known = board_names()
+        tries = [*nearest(name, known), f"one of: {', '.join(known)}", "npukit boards"]
+        tries += ["the path of your own board file, ending in .toml"]
+        raise NpukitError(f"board {name} is not known", tries=[*ways_to_install(name), *tries])
     try:
         board = Board.model_validate(_tables(path), context={"folder": path.parent})
         _FILES[board.name] = path
@@ -496,13 +496,7 @@ def load_board(name: str) -> Board:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise NpukitError(f"board file {path} is not TOML: {error}") from error
     except ValidationError as error:
-        if error.errors()[0]["type"] == CONTRADICTION:
-            fault = error.errors()[0]
-            place = _place(path, fault.get("ctx", {})["where"])
-            message = f"board file {place} contradicts itself: {fault['msg']}"
-            raise DoesNotFit(message, tries=["docs/board-file.md", "npukit boards"]) from error
-        place = _place(path, _fault(error)["loc"])
-        raise NpukitError(f"board file {place} {_first_fault(error)}", tries=[*_meant(error)]) from error
+        raise _invalid(path, error) from error
 
 
 def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -525,10 +519,6 @@ def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     return {name: value for name, value in both.items() if value != {}}
 
 
-def _known_file(name: str) -> Path | None:
-    return next((path for folder in board_folders() if (path := folder / f"{name}.toml").is_file()), None)
-
-
 def board_names() -> list[str]:
     """Names of the boards of npukit and of installed plug-ins."""
     return sorted({path.stem for folder in board_folders() for path in folder.glob("*.toml")})
@@ -539,32 +529,21 @@ def known_boards() -> Iterator[Board]:
     yield from map(load_board, board_names())
 
 
-def _unknown(name: str) -> NpukitError:
-    known = board_names()
-    tries = [*nearest(name, known), f"one of: {', '.join(known)}", "npukit boards"]
-    tries += ["the path of your own board file, ending in .toml"]
-    return NpukitError(f"board {name} is not known", tries=[*ways_to_install(name), *tries])
-
-
-def _fault(error: ValidationError) -> Any:
-    """The error to report: an unknown key before a missing key, because it may be a misspelling."""
+def _invalid(path: Path, error: ValidationError) -> NpukitError:
+    """The error for a board file with wrong fields. Reports an unknown key before a missing key, because it may be a
+    misspelling."""
     faults = error.errors()
-    return next((fault for fault in faults if fault["type"] == UNKNOWN_KEY), faults[0])
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = _fault(error)
-    where = ".".join(str(part) for part in fault["loc"]) or "the file"
+    first = faults[0]
+    if first["type"] == CONTRADICTION:
+        place = _place(path, first.get("ctx", {})["where"])
+        message = f"board file {place} contradicts itself: {first['msg']}"
+        return DoesNotFit(message, tries=["docs/board-file.md", "npukit boards"])
+    fault = next((fault for fault in faults if fault["type"] == UNKNOWN_KEY), first)
+    place, where = _place(path, fault["loc"]), ".".join(map(str, fault["loc"])) or "the file"
     if fault["type"] == UNKNOWN_KEY:
-        return f"has an unknown key: {where}"
+        known = {key for part in _Part.__subclasses__() for key in part.model_fields}
+        tries = [*nearest(str(fault["loc"][-1]), known), "docs/board-file.md"]
+        return NpukitError(f"board file {place} has an unknown key: {where}", tries=tries)
     given = fault["input"]
     found = f", not {given}" if isinstance(given, int | float | str) and len(str(given)) <= LONGEST_SHOWN else ""
-    return f"is wrong: {where}: {fault['msg']}{found}"
-
-
-def _meant(error: ValidationError) -> Iterator[str]:
-    """Known keys most like an unknown key of a board file, and the page about board files."""
-    fault = _fault(error)
-    if fault["type"] == UNKNOWN_KEY:
-        yield from nearest(str(fault["loc"][-1]), {key for part in _Part.__subclasses__() for key in part.model_fields})
-        yield "docs/board-file.md"
+    return NpukitError(f"board file {place} is wrong: {where}: {fault['msg']}{found}")

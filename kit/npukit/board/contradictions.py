@@ -26,19 +26,23 @@ def contradictions(board: Board) -> Iterator[Fault]:
         of = f"{board.mesh.chips.count:,} chips of {board.mesh.pes.count:,} PEs"
         yield ("mesh", "pes"), f"mesh: {of} are more than {MOST_PES:,} PEs"
         return
-    yield from _of_homes(board)
-    yield from _of_accelerators(board)
+    yield from _of_memories(board)
+    for name, times in Counter(slot.name for slot in board.accelerator).items():
+        if times > 1:
+            yield ("accelerator",), f"{times} accelerators are called {name}: a PE has one of each kind"
     yield from _of_kinds(board)
     yield from _of_small_memories(board)
     yield from _of_mesh(board)
     yield from _of_addresses(board)
-    yield from _of_waits(board)
+    yield from _of_targets(board)
     cores = [CORES[cpu] for cpu in board.cpus]
     if board.events and not any(core.architecture.takes_back_events for core in cores):
         takers = " or ".join(each.title for each in ARCHITECTURES if each.takes_back_events)
         yield ("events",), f"[events] is for {takers} cores: a {cores[0].title} has events of its own"
-    if board.pe_count > 1 and board.noc is None:
-        yield ("mesh",), f"{board.pe_count} PEs need a [noc]"
+
+
+def _of_targets(board: Board) -> Iterator[Fault]:
+    cores = [CORES[cpu] for cpu in board.cpus]
     if "emulator" in board.runs_on and not board.noc and not board.emulator:
         yield ("runs_on",), "runs_on names the emulator, which needs an [emulator] with the registers"
     for core in (each for each in cores if each.has_vectors and "emulator" in board.runs_on):
@@ -47,36 +51,19 @@ def contradictions(board: Board) -> Iterator[Fault]:
         yield ("runs_on",), "runs_on names renode, whose PEs here have the same core each"
     if "renode" in board.runs_on and board.mesh.chip_links != "grid":
         yield ("mesh", "chip_links"), "runs_on names renode, whose chips here are linked as a grid"
-    if board.noc and board.mesh.chips.count > 1 and not _bytes_over_a_border(board):
-        fields = "chip_links_per_border, chip_link_bytes_per_cycle"
-        yield (
-            ("noc", "chip_links_per_border"),
-            f"{board.mesh.chips.count} chips, but no byte a cycle crosses a border: {fields}",
-        )
 
 
-def _of_homes(board: Board) -> Iterator[Fault]:
+def _of_memories(board: Board) -> Iterator[Fault]:
     for kind in ("code", "constants", "activations", "stack"):
         homes = [memory.name for memory in board.memory if kind in memory.holds]
-        if kind == "activations" and homes and not board.noc:
-            continue
-        if len(homes) != 1:
+        if len(homes) != 1 and not (kind == "activations" and homes and not board.noc):
             found = " and ".join(homes) or "none"
             yield ("memory", 0, "holds"), f"{kind} must have exactly one memory to live in, not {found}"
-
-
-def _of_waits(board: Board) -> Iterator[Fault]:
     for number, memory in enumerate(board.memory):
         waits = memory.waits
         if waits and any(lines % waits.ways for lines in (waits.lines, waits.data_lines or waits.lines)):
-            told = f"the lines of memory {memory.name} are no multiple of its cache's {waits.ways} ways"
-            yield ("memory", number, "waits"), told
-
-
-def _of_accelerators(board: Board) -> Iterator[Fault]:
-    for name, times in Counter(slot.name for slot in board.accelerator).items():
-        if times > 1:
-            yield ("accelerator",), f"{times} accelerators are called {name}: a PE has one of each kind"
+            fact = f"the lines of memory {memory.name} are no multiple of its cache's {waits.ways} ways"
+            yield ("memory", number, "waits"), fact
 
 
 def _of_kinds(board: Board) -> Iterator[Fault]:
@@ -87,10 +74,8 @@ def _of_kinds(board: Board) -> Iterator[Fault]:
         yield ("kind", 0, "pes"), f"PE {pe} is of {kinds[pe]} kinds"
     known = {slot.name for slot in board.accelerator if slot.base is not None}
     for name in sorted({name for kind in board.kind for name in kind.accelerators or ()} - known):
-        yield (
-            ("kind", 0, "accelerators"),
-            f"a kind of PE carries {name}, which is no accelerator of the board with a base",
-        )
+        fact = f"a kind of PE carries {name}, which is no accelerator of the board with a base"
+        yield ("kind", 0, "accelerators"), fact
 
 
 def _of_small_memories(board: Board) -> Iterator[Fault]:
@@ -106,6 +91,12 @@ def _of_small_memories(board: Board) -> Iterator[Fault]:
 
 
 def _of_mesh(board: Board) -> Iterator[Fault]:
+    noc, chips = board.noc, board.mesh.chips.count
+    if board.pe_count > 1 and noc is None:
+        yield ("mesh",), f"{board.pe_count} PEs need a [noc]"
+    if noc and chips > 1 and not noc.chip_links_per_border * noc.chip_link_bytes_per_cycle:
+        fact = "no byte a cycle crosses a border: chip_links_per_border, chip_link_bytes_per_cycle"
+        yield ("noc", "chip_links_per_border"), f"{chips} chips, but {fact}"
     named = {*board.mesh.dead_pes, *(pe for link in board.mesh.dead_links for pe in link)}
     for pe in sorted(pe for pe in named if not 0 <= pe < board.pe_count):
         yield ("mesh", "dead_pes"), f"PE {pe} is named as dead, but there are only PEs 0 to {board.pe_count - 1}"
@@ -114,17 +105,18 @@ def _of_mesh(board: Board) -> Iterator[Fault]:
         (row, column), (other_row, other_column) = (divmod(pe % grid.count, grid.columns) for pe in (first, second))
         same_chip = first // grid.count == second // grid.count
         if same_chip and abs(row - other_row) + abs(column - other_column) != 1:
-            yield (
-                ("mesh", "dead_links"),
-                f"PEs {first} and {second} are named as a dead link, but they are no neighbours",
-            )
+            fact = f"PEs {first} and {second} are named as a dead link, but they are no neighbours"
+            yield ("mesh", "dead_links"), fact
 
 
 def _of_addresses(board: Board) -> Iterator[Fault]:
     for first, second in pairwise(sorted(board.memory, key=lambda memory: memory.origin)):
         if first.end > second.origin:
             yield ("memory", board.memory.index(second), "origin"), f"memories {first.name} and {second.name} overlap"
-    bases = list(_bases(board))
+    parts = {name: getattr(board, name) for name in ("timer", "uart", "events", "noc", "flash")}
+    bases: list[tuple[Where, str, int]] = [((name, "base"), name, part.base) for name, part in parts.items() if part]
+    slots = enumerate(board.accelerator)
+    bases += [(("accelerator", at, "base"), slot.name, slot.base) for at, slot in slots if slot.base is not None]
     for where, name, base in bases:
         for memory in board.memory:
             if memory.origin <= base < memory.end:
@@ -133,17 +125,3 @@ def _of_addresses(board: Board) -> Iterator[Fault]:
     for (_, first, base), (where, second, same) in pairwise(sorted(bases, key=lambda each: each[2])):
         if base == same:
             yield where, f"{first} and {second} have their registers at one address, {base:#x}"
-
-
-def _bases(board: Board) -> Iterator[tuple[Where, str, int]]:
-    for name in ("timer", "uart", "events", "noc", "flash"):
-        part = getattr(board, name)
-        if part:
-            yield (name, "base"), name, part.base
-    for index, slot in enumerate(board.accelerator):
-        if slot.base is not None:
-            yield ("accelerator", index, "base"), slot.name, slot.base
-
-
-def _bytes_over_a_border(board: Board) -> float:
-    return board.noc.chip_links_per_border * board.noc.chip_link_bytes_per_cycle if board.noc else 0

@@ -184,15 +184,28 @@ _RISC_V_ALIKE = f"{_NO_TABLES} -msmall-data-limit=0"
 _ARMV6_M = f"-mthumb -mfloat-abi=soft {_NO_TABLES}"
 # Arm DDI 0432, table 3-1, and DDI 0484, table 3-1, with the multiplier of one cycle.
 _ARMV6_M_ACCESSES = dict.fromkeys(("ldr", "ldrb", "ldrh", "ldrsb", "ldrsh", "str", "strb", "strh"), 2)
-_ARMV6_M_KINDS = {"add": 3.6, "average_pool": 1.4, "dense": 1.44, "depthwise_conv2d": 2.2, "softmax": 2.5}
 
-_CORTEX_M33 = CoreType(
-    title="Cortex-M33",
+_CORTEX_M0 = CoreType(
+    title="Cortex-M0",
     architecture=CORTEX_M,
+    gcc=f"-mcpu=cortex-m0 {_ARMV6_M}",
+    zig=f"-target thumb-freestanding-eabi -mcpu=cortex_m0 {_NO_TABLES}",
+    assembly="none",
+    products=True,
+    exception_bytes=_WITHOUT_FPU,
+    unicorn=7,
+    cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 4, "isb": 4, "mrs": 4, "msr": 4},
+    refill_cycles=2,
+    c_cycles=1.62,
+    call_cycles=1.4,
+    c_kinds={"add": 3.6, "average_pool": 1.4, "dense": 1.44, "depthwise_conv2d": 2.2, "softmax": 2.5},
+)
+
+_CORTEX_M33 = replace(
+    CORTEX_M4F,
+    title="Cortex-M33",
     gcc="-mcpu=cortex-m33 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
     zig="-target thumb-freestanding-eabihf -mcpu=cortex_m33+dsp+fp_armv8d16sp",
-    assembly="dsp",
-    exception_bytes=_WITH_FPU,
     unicorn=11,
 )
 
@@ -214,35 +227,15 @@ _RV32IMC = CoreType(
 )
 
 CORES: Mapping[str, CoreType] = {
-    "cortex-m0": CoreType(
-        title="Cortex-M0",
-        architecture=CORTEX_M,
-        gcc=f"-mcpu=cortex-m0 {_ARMV6_M}",
-        zig=f"-target thumb-freestanding-eabi -mcpu=cortex_m0 {_NO_TABLES}",
-        assembly="none",
-        products=True,
-        exception_bytes=_WITHOUT_FPU,
-        unicorn=7,
-        cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 4, "isb": 4, "mrs": 4, "msr": 4},
-        refill_cycles=2,
-        c_cycles=1.62,
-        call_cycles=1.4,
-        c_kinds=_ARMV6_M_KINDS,
-    ),
-    "cortex-m0plus": CoreType(
+    "cortex-m0": _CORTEX_M0,
+    # Factors on cycles measured on the Cortex-M0: no board here has this core.
+    "cortex-m0plus": replace(
+        _CORTEX_M0,
         title="Cortex-M0+",
-        architecture=CORTEX_M,
         gcc=f"-mcpu=cortex-m0plus {_ARMV6_M}",
         zig=f"-target thumb-freestanding-eabi -mcpu=cortex_m0plus {_NO_TABLES}",
-        assembly="none",
-        products=True,
-        exception_bytes=_WITHOUT_FPU,
-        unicorn=7,
         cycles={**_ARMV6_M_ACCESSES, "bl": 2, "dsb": 3, "isb": 3, "mrs": 3, "msr": 3},
-        # Measured on the Cortex-M0: no board here has this core.
-        c_cycles=1.62,
-        call_cycles=1.4,
-        c_kinds=_ARMV6_M_KINDS,
+        refill_cycles=1,
     ),
     "cortex-m3": CoreType(
         title="Cortex-M3",
@@ -258,13 +251,11 @@ CORES: Mapping[str, CoreType] = {
         c_kinds={"conv2d": 1.34, "dense": 1.28, "sums": 1.3},
     ),
     "cortex-m4f": CORTEX_M4F,
-    "cortex-m7": CoreType(
+    "cortex-m7": replace(
+        CORTEX_M4F,
         title="Cortex-M7",
-        architecture=CORTEX_M,
         gcc="-mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-sp-d16",
         zig="-target thumb-freestanding-eabihf -mcpu=cortex_m7-fp64+fp_armv8d16sp",
-        assembly="dsp",
-        exception_bytes=_WITH_FPU,
         unicorn=10,
     ),
     "cortex-m33": _CORTEX_M33,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -86,10 +85,9 @@ class EmulatedRegisters(_Registers):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        return tuple(self._rules())
-
-    def _rules(self) -> Iterator[Rule]:
-        for kind, addresses in (("page", self.pages), ("pe", self.pe), ("start", self.start)):
-            yield from ((kind, address, 0) for address in addresses)
-        for kind, pairs in (("set", self.set), ("same", self.same), ("restart", self.restart)):
-            yield from ((kind, address, value) for address, value in pairs)
+        addresses = (("page", self.pages), ("pe", self.pe), ("start", self.start))
+        pairs = (("set", self.set), ("same", self.same), ("restart", self.restart))
+        return (
+            *((kind, address, 0) for kind, group in addresses for address in group),
+            *((kind, address, value) for kind, group in pairs for address, value in group),
+        )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from npukit.board.board import Board
 from npukit.boot.loader import flash_of
-from npukit.boot.mesh_image import ImageProgram, alike
+from npukit.boot.mesh_image import ImageProgram, equal_overlays
 from npukit.project.images.image import Overlay
 
 _CHUNK_BYTES = 4096
@@ -25,9 +25,11 @@ def load_cycles(
 ) -> int:
     """Cycles to load these programs and overlays from an image of `image_bytes` bytes. `signed`: the loader checks a
     signature."""
-    sent = sum(_program_cycles(program) for program in programs)
-    sent += sum(_segment_cycles(len(same[0].data), len(same)) for same in alike(overlays))
-    copied = flash_of(board).loader_bytes + _largest(programs)
+    sent = sum(_segment_cycles(len(each.data), len(program.pes)) for program in programs for each in program.segments)
+    sent += sum(_segment_cycles(len(same[0].data), len(same)) for same in equal_overlays(overlays))
+    # The boot controller copies the largest program at most: the root PE's.
+    largest = max(sum(len(segment.data) for segment in program.segments) for program in programs)
+    copied = flash_of(board).loader_bytes + largest
     return (
         _BASE_CYCLES
         + image_bytes * _DIGEST_CYCLES_PER_BYTE
@@ -37,16 +39,7 @@ def load_cycles(
     )
 
 
-def _program_cycles(program: ImageProgram) -> int:
-    """Cycles to send every segment once to all PEs of the program, by multicast."""
-    return sum(_segment_cycles(len(segment.data), len(program.pes)) for segment in program.segments)
-
-
 def _segment_cycles(size: int, pes: int) -> int:
+    """Cycles to send a segment once to all PEs of a program, by multicast."""
     chunks = -(-size // _CHUNK_BYTES)
     return size * _COPY_CYCLES_PER_BYTE + chunks * (_SEND_CYCLES + pes * _LIST_CYCLES_PER_PE)
-
-
-def _largest(programs: Sequence[ImageProgram]) -> int:
-    """Bytes of the largest program: the most that the boot controller copies for the root PE."""
-    return max(sum(len(segment.data) for segment in program.segments) for program in programs)

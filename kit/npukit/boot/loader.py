@@ -76,7 +76,7 @@ class _Build:
         """The linked loader. Its stack has the bytes required by the call graph."""
         objects = [self._compile(source, tuning) for source, tuning in self._units()]
         objects.append(compile_zig(self.firmware / SIGNATURE, self.folder, self.core.zig.split()))
-        stack = stack_bound(self._link(objects, 0, "measured.elf"), objects, {}, self.core)
+        stack = stack_bound(self._link(objects, 0, "measured.elf"), objects, self.core)
         return self._link(objects, stack.bytes, "loader.elf")
 
     def _units(self) -> list[tuple[PurePosixPath, Tuning]]:
@@ -100,10 +100,10 @@ class _Build:
         self._run(self.toolchain.link_command(self.core, objects, script, self.folder / name), "link the loader")
         return self.folder / name
 
-    def _run(self, command: Sequence[str], what: str) -> None:
+    def _run(self, command: Sequence[str], task: str) -> None:
         try:
             done = run(command, self.firmware, seconds=_SECONDS)
         except OSError as error:
-            raise NpukitError(f"{self.toolchain.title} did not {what}: {error}", tries=["npukit doctor"]) from error
+            raise NpukitError(f"{self.toolchain.title} did not {task}: {error}", tries=["npukit doctor"]) from error
         if done.returncode != 0:
-            raise NpukitError(f"{self.toolchain.title} did not {what}: {done.stderr.strip()[:400]}")
+            raise NpukitError(f"{self.toolchain.title} did not {task}: {done.stderr.strip()[:400]}")

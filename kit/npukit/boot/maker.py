@@ -23,8 +23,8 @@ _LONGEST = 1024
 def sign_build(build: Build, key: Ed25519PrivateKey) -> None:
     """Write the signature of a build into the build's folder."""
     signature = key.sign((build.folder / MANIFEST).read_bytes())
-    told = {"key": public_bytes(key).hex(), "signature": signature.hex()}
-    (build.folder / SIGNATURE).write_text(json.dumps(told) + "\n", encoding="utf-8", newline="\n")
+    fields = {"key": public_bytes(key).hex(), "signature": signature.hex()}
+    (build.folder / SIGNATURE).write_text(json.dumps(fields) + "\n", encoding="utf-8", newline="\n")
 
 
 def maker_of(build: Build) -> str | None:
@@ -33,8 +33,8 @@ def maker_of(build: Build) -> str | None:
     if build.modified or plain_size(build.folder, SIGNATURE) is None:
         return None
     try:
-        told = json.loads(read_text(path, _LONGEST))
-        key, signature = bytes.fromhex(told["key"]), bytes.fromhex(told["signature"])
+        fields = json.loads(read_text(path, _LONGEST))
+        key, signature = bytes.fromhex(fields["key"]), bytes.fromhex(fields["signature"])
         Ed25519PublicKey.from_public_bytes(key).verify(signature, (build.folder / MANIFEST).read_bytes())
     except (OSError, ValueError, LookupError, TypeError, RecursionError, InvalidSignature) as error:
         raise NpukitError(

@@ -48,18 +48,37 @@ def pack_mesh_image(
     board: Board, programs: Sequence[ImageProgram], overlays: Sequence[Overlay], build_id: bytes
 ) -> bytes:
     """Programs and overlays in the loader's input format."""
-    return _Writer(board, build_id, programs, overlays).bytes()
+    segments = [segment for program in programs for segment in program.segments]
+    pes = sorted((pe, index) for index, program in enumerate(programs) for pe in program.pes)
+    ordered = [overlay for same in equal_overlays(overlays) for overlay in same]
+    counts = (len(programs), len(segments), len(pes), len(ordered))
+    sizes = (_PROGRAM.size, _SEGMENT.size, _PE.size, _OVERLAY.size)
+    data = _Data(_HEADER.size + sum(size * count for size, count in zip(sizes, counts, strict=True)))
+    tables, first = bytearray(), 0
+    for program in programs:
+        tables += _PROGRAM.pack(first, len(program.segments))
+        first += len(program.segments)
+    for segment in segments:
+        tables += _SEGMENT.pack(segment.address, *data.place(segment.data))
+    for entry in pes:
+        tables += _PE.pack(*entry)
+    for overlay in ordered:
+        tables += _OVERLAY.pack(overlay.pe, overlay.address, *data.place(_whole_words(overlay.data)))
+    size, name = data.start + len(data.bytes), board.name.encode()
+    header = _HEADER.pack(MAGIC, FORMAT, size, board.pe_count, board.memory[0].size, *counts, name, build_id)
+    return header + tables + data.bytes
 
 
 def distinct_programs(images: Sequence[Image]) -> tuple[ImageProgram, ...]:
     """The images as programs. Images with equal bytes become one program."""
     pes: dict[tuple[Segment, ...], list[int]] = {}
     for image in images:
-        pes.setdefault(_segments(image), []).extend(image.pes)
+        segments = tuple(Segment(address, _whole_words(data)) for address, data in Elf(image.elf).segments())
+        pes.setdefault(segments, []).extend(image.pes)
     return tuple(ImageProgram(segments, tuple(sorted(who))) for segments, who in pes.items())
 
 
-def alike(overlays: Sequence[Overlay]) -> list[list[Overlay]]:
+def equal_overlays(overlays: Sequence[Overlay]) -> list[list[Overlay]]:
     """Overlays grouped by equal address and bytes. Chips with equal work have equal data."""
     found: dict[tuple[int, bytes], list[Overlay]] = {}
     for overlay in sorted(overlays, key=lambda overlay: (overlay.pe, overlay.address)):
@@ -67,69 +86,21 @@ def alike(overlays: Sequence[Overlay]) -> list[list[Overlay]]:
     return list(found.values())
 
 
-def _segments(image: Image) -> tuple[Segment, ...]:
-    return tuple(Segment(address, _whole_words(data)) for address, data in Elf(image.elf).segments())
-
-
 def _whole_words(data: bytes) -> bytes:
     return data.ljust(-(-len(data) // _WORD) * _WORD, b"\0")
 
 
-class _Writer:
-    def __init__(
-        self, board: Board, build_id: bytes, programs: Sequence[ImageProgram], overlays: Sequence[Overlay]
-    ) -> None:
-        self.board = board
-        self.build_id = build_id
-        self.programs = programs
-        self.overlays = [overlay for same in alike(overlays) for overlay in same]
-        self.segments = [segment for program in programs for segment in program.segments]
-        self.pes = sorted((pe, index) for index, program in enumerate(programs) for pe in program.pes)
-        self.data = bytearray()
-        self.places: dict[bytes, int] = {}
-        """Offset of each piece in the data."""
+class _Data:
+    """The data of an image, from offset `start` on: each distinct piece once."""
 
-    def bytes(self) -> bytes:
-        tables = self._program_table() + self._segment_table() + self._pe_table() + self._overlay_table()
-        return self._header(len(tables)) + tables + self.data
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.bytes = bytearray()
+        self._offsets: dict[bytes, int] = {}
 
-    @property
-    def _data_offset(self) -> int:
-        sizes = (
-            (_PROGRAM, self.programs),
-            (_SEGMENT, self.segments),
-            (_PE, self.pes),
-            (_OVERLAY, self.overlays),
-        )
-        return _HEADER.size + sum(entry.size * len(table) for entry, table in sizes)
-
-    def _header(self, table_bytes: int) -> bytes:
-        counts = (len(self.programs), len(self.segments), len(self.pes), len(self.overlays))
-        size = _HEADER.size + table_bytes + len(self.data)
-        board = (self.board.pe_count, self.board.memory[0].size)
-        return _HEADER.pack(MAGIC, FORMAT, size, *board, *counts, self.board.name.encode(), self.build_id)
-
-    def _program_table(self) -> bytes:
-        table, first = b"", 0
-        for program in self.programs:
-            table += _PROGRAM.pack(first, len(program.segments))
-            first += len(program.segments)
-        return table
-
-    def _segment_table(self) -> bytes:
-        return b"".join(self._entry(segment.address, segment.data) for segment in self.segments)
-
-    def _pe_table(self) -> bytes:
-        return b"".join(_PE.pack(pe, program) for pe, program in self.pes)
-
-    def _overlay_table(self) -> bytes:
-        return b"".join(
-            overlay.pe.to_bytes(_WORD, "little") + self._entry(overlay.address, _whole_words(overlay.data))
-            for overlay in self.overlays
-        )
-
-    def _entry(self, address: int, data: bytes) -> bytes:
-        if data not in self.places:
-            self.places[data] = self._data_offset + len(self.data)
-            self.data += data
-        return _SEGMENT.pack(address, len(data), self.places[data])
+    def place(self, piece: bytes) -> tuple[int, int]:
+        """Size of a piece, and its offset in the image."""
+        if piece not in self._offsets:
+            self._offsets[piece] = self.start + len(self.bytes)
+            self.bytes += piece
+        return len(piece), self._offsets[piece]

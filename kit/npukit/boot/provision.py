@@ -45,8 +45,8 @@ class Takes:
         """The record's bytes; empty for the policy NONE."""
         if self.policy is Policy.NONE:
             return b""
-        said = _MAGIC + struct.pack("<I", _POLICY_KEY if self.key else _POLICY_OPEN) + (self.key or _NO_KEY)
-        return said + _digest(said)
+        fields = _MAGIC + struct.pack("<I", _POLICY_KEY if self.key else _POLICY_OPEN) + (self.key or _NO_KEY)
+        return fields + _digest(fields)
 
 
 def takes_of(public_key: bytes | None) -> Takes:
@@ -65,5 +65,5 @@ def read_takes(records: bytes) -> Takes:
     return Takes(Policy.DAMAGED if records.strip(b"\xff") else Policy.NONE)
 
 
-def _digest(said: bytes) -> bytes:
-    return hashlib.sha256(said).digest()[: RECORD_BYTES - len(said)]
+def _digest(fields: bytes) -> bytes:
+    return hashlib.sha256(fields).digest()[: RECORD_BYTES - len(fields)]

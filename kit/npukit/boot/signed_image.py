@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -19,6 +18,7 @@ _TLV_INFO = struct.Struct("<HH")
 _TLV_INFO_MAGIC, _PROTECTED_MAGIC = 0x6907, 0x6908
 _KEY_HASH, _SHA256, _ED25519, _SECURITY_COUNTER = 0x01, 0x10, 0x24, 0x50
 _LARGEST_COUNTER = 0xFFFF_FFFF
+_LARGEST_VERSION = (0xFF, 0xFF, 0xFFFF, 0xFFFF_FFFF)
 
 
 @dataclass(frozen=True, order=True)
@@ -34,7 +34,7 @@ class Version:
         return f"{self.major}.{self.minor}.{self.revision}+{self.build}"
 
     def pack(self) -> bytes:
-        return struct.pack("<BBHI", self.major, self.minor, self.revision, self.build)
+        return struct.pack("<BBHI", *astuple(self))
 
     @classmethod
     def unpack(cls, data: bytes) -> Version:
@@ -44,18 +44,13 @@ class Version:
     def parse(cls, text: str) -> Version:
         """Parse `1.2`, `1.2.3` or `1.2.3+4`."""
         match = re.fullmatch(r"(\d+)\.(\d+)(?:\.(\d+))?(?:\+(\d+))?", text)
-        version = cls(*(int(part or 0) for part in match.groups())) if match else None
-        if version is None or not version._fits():
+        parts = [int(part or 0) for part in match.groups()] if match else []
+        if not parts or any(part > most for part, most in zip(parts, _LARGEST_VERSION, strict=True)):
             raise NpukitError(
                 f"{text} is no version of an image",
                 tries=["MAJOR.MINOR.REVISION+BUILD, up to 255.255.65535+4294967295; the last two may be left out"],
             )
-        return version
-
-    def _fits(self) -> bool:
-        limits = (0xFF, 0xFF, 0xFFFF, 0xFFFF_FFFF)
-        parts = (self.major, self.minor, self.revision, self.build)
-        return all(part <= limit for part, limit in zip(parts, limits, strict=True))
+        return cls(*parts)
 
 
 @dataclass(frozen=True)
@@ -80,19 +75,16 @@ def sign_image(
         raise NpukitError(f"{security_counter} is no security counter", tries=[f"0 to {_LARGEST_COUNTER}"])
     counter = _tlv(_SECURITY_COUNTER, struct.pack("<I", security_counter)) if security_counter else b""
     protected = _tlvs(_PROTECTED_MAGIC, counter) if counter else b""
-    body = _header(len(payload), len(protected), version) + payload + protected
+    load_address = flags = padding = 0
+    sizes = (_HEADER.size, len(protected), len(payload), flags)
+    header = _HEADER.pack(_MAGIC, load_address, *sizes, *astuple(version), padding)
+    body = header + payload + protected
     digest = hashlib.sha256(body).digest()
     trailer = _tlv(_SHA256, digest)
     if key is not None:
         trailer += _tlv(_KEY_HASH, hashlib.sha256(public_der(key)).digest()) + _tlv(_ED25519, key.sign(digest))
     signer = public_bytes(key) if key else None
     return SignedImage(body + _tlvs(_TLV_INFO_MAGIC, trailer), digest, version, signer, security_counter)
-
-
-def _header(payload_bytes: int, protected_bytes: int, version: Version) -> bytes:
-    load_address = flags = padding = 0
-    parts: tuple[Any, ...] = (version.major, version.minor, version.revision, version.build)
-    return _HEADER.pack(_MAGIC, load_address, _HEADER.size, protected_bytes, payload_bytes, flags, *parts, padding)
 
 
 def _tlvs(magic: int, tlvs: bytes) -> bytes:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from npukit.errors import NpukitError
-from npukit.measure.bench import Bench
+
+if TYPE_CHECKING:
+    from npukit.measure.bench import Bench
 
 _TOTALS = ("latency_cycles", "interval_cycles", "instructions")
 
@@ -39,7 +41,7 @@ def load_bench(path: Path) -> dict[str, Any]:
     return told
 
 
-def compare(old: dict[str, Any], new: Bench) -> list[ComparedFigure]:
+def compared(old: dict[str, Any], new: Bench) -> list[ComparedFigure]:
     """Layers of both benches, in the new one's order, then the totals."""
     before = {layer["name"]: layer["cycles"] for layer in old["layers"]}
     after = {layer.name: layer.cycles for layer in new.layers}

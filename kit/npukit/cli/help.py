@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from npukit.cli.terminal import WIDTH
+from npukit.cli.terminal import PIPE_WIDTH
 
 _NAMES = 26
 """Columns of options and their values. A longer name has a line of its own."""
@@ -40,7 +40,8 @@ def help_text(command: Any, path: str) -> str:
     parts += [_wrapped(_one_line(each), "", "") for each in (command.help or "").split("\n\n")]
     if isinstance(command, TyperGroup):
         verbs, width = command.commands.items(), max(map(len, command.commands))
-        parts.append("\n".join(["Verbs", *(_row(name, _first_sentence(each.help), width) for name, each in verbs)]))
+        first = {name: re.split(r"(?<=\.) ", _one_line(each.help))[0] for name, each in verbs}
+        parts.append("\n".join(["Verbs", *(_row(name, sentence, width) for name, sentence in first.items())]))
     parts += [f"{title}\n{rows}" for title, rows in groups(command).items()]
     parts += [command.epilog] if command.epilog else []
     return "\n\n".join(parts) + "\n"
@@ -53,10 +54,6 @@ def groups(command: Any) -> dict[str, str]:
         if not each.hidden:
             rows[each.rich_help_panel or GROUPS[-1]].append(_row(_name(each), _described(each)))
     return {title: "\n".join(own) for title, own in rows.items() if own}
-
-
-def _first_sentence(text: str | None) -> str:
-    return re.split(r"(?<=\.) ", _one_line(text))[0]
 
 
 def _usage(command: Any) -> list[str]:
@@ -91,7 +88,7 @@ def _row(name: str, text: str, width: int = _NAMES) -> str:
 
 
 def _wrapped(text: str, first: str, later: str) -> str:
-    return "\n".join(wrap(text, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False))
+    return "\n".join(wrap(text, PIPE_WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False))
 
 
 def _one_line(text: str | None) -> str:

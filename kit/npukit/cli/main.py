@@ -43,17 +43,14 @@ class _Npukit(Verbs):
             return super().main(args, *settings, **named)
         except SystemExit as stop:
             if stop.code == _WRONG_USAGE and "--json" in (sys.argv[1:] if args is None else args):
-                print(json.dumps(_told(stop.__context__), indent=2), flush=True)
+                wrong: Any = stop.__context__  # of a class that depends on the version of the parsing library
+                context = getattr(wrong, "ctx", None)
+                tries = [f"{context.command_path} --help"] if context else []
+                print(json.dumps(failure(wrong.format_message(), _WRONG_USAGE, tries=tries), indent=2), flush=True)
             raise
 
 
 _WRONG_USAGE = 2
-
-
-def _told(wrong: Any) -> dict[str, Any]:
-    """JSON of a usage error. The class of `wrong` depends on the version of the parsing library."""
-    context = getattr(wrong, "ctx", None)
-    return failure(wrong.format_message(), _WRONG_USAGE, tries=[f"{context.command_path} --help"] if context else [])
 
 
 app = typer.Typer(

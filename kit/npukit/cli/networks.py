@@ -14,7 +14,12 @@ from npukit.options import Network
 
 def networks_of(models: Sequence[Path], pes: Sequence[int] | None) -> list[Network]:
     """Each model with a name (of the file, or NAME of NAME=MODEL) and a number of PEs."""
-    counts = _one_each(models, list(pes or ()))
+    counts: list[int | None] = list(pes or ()) or [None]
+    if len(counts) not in (1, len(models)):
+        raise NpukitError(
+            f"{len(models)} models and {len(counts)} times --pes", tries=["--pes once for all, or once for each model"]
+        )
+    counts = counts if len(counts) > 1 else counts * len(models)
     return [Network(*_named(model), pes=count) for model, count in zip(models, counts, strict=True)]
 
 
@@ -58,14 +63,6 @@ def refuse_dump_of_several(dump: Path | None) -> None:
     """NpukitError if a dump of several models is requested."""
     if dump is not None:
         raise NpukitError("--dump is about one model", tries=["npukit build with --dump for each model"])
-
-
-def _one_each(models: Sequence[Path], pes: Sequence[int]) -> list[int | None]:
-    if len(pes) not in (0, 1, len(models)):
-        raise NpukitError(
-            f"{len(models)} models and {len(pes)} times --pes", tries=["--pes once for all, or once for each model"]
-        )
-    return list(pes) if len(pes) == len(models) else [pes[0] if pes else None] * len(models)
 
 
 def _named(model: Path) -> tuple[str, Path]:

@@ -23,12 +23,8 @@ def next_step(folder: Path, board: Board, only_on_hardware: str | None = None) -
         return f"npukit validate {folder}"
     if "serial" not in board.runs_on:
         return "npukit doctor, which says how to get an emulator of this board"
-    if _is_plugged_in():
-        return f"npukit flash {folder}, then npukit validate {folder} --on serial"
-    return f"plug the board in, then npukit flash {folder}"
-
-
-def _is_plugged_in() -> bool:
     from npukit.link.transports import plugged_in
 
-    return bool(plugged_in())
+    if plugged_in():
+        return f"npukit flash {folder}, then npukit validate {folder} --on serial"
+    return f"plug the board in, then npukit flash {folder}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -16,6 +16,7 @@ import typer
 
 from npukit.cli.terminal import Terminal, errors_as_lines
 from npukit.errors import NpukitError, first_line
+from npukit.options import Options
 
 
 class Objective(StrEnum):
@@ -41,19 +42,12 @@ quantisation = partial(typer.Option, rich_help_panel="Quantisation")
 output = partial(typer.Option, rich_help_panel="Output")
 advanced = partial(typer.Option, rich_help_panel="Advanced")
 
-AsJson = Annotated[bool, output("--json", help="Print one JSON value on stdout, for programs.")]
-Verbose = Annotated[int, output("-v", "--verbose", count=True, help="Print more; -vv prints tracebacks.")]
-Quiet = Annotated[bool, output("-q", "--quiet", help="Print only errors and the path of the result.")]
-Wide = Annotated[bool, output("--wide", help="Print all columns of tables.")]
 Explain = Annotated[bool, output("--explain", help="Print the candidates of the planner's search by strategy.")]
 BuildFolder = Annotated[
     Path, typer.Argument(metavar="BUILD", rich_help_panel="Model", help="A folder made by npukit build.")
 ]
 On = Annotated[
     str | None, target("--on", metavar="WHERE", help="emulator, renode, qemu, serial, or the port of a device.")
-]
-PluginsOf = Annotated[
-    str | None, target("-b", "--board", metavar="FILE", help="Use the plug-ins of this board file, not installed ones.")
 ]
 Models = Annotated[
     list[Path],
@@ -81,88 +75,10 @@ BoardName = Annotated[
         autocompletion=_board_names,
     ),
 ]
-Pes = Annotated[list[int] | None, target("--pes", min=1, metavar="N", help="Limit of PEs; repeat once per model.")]
-Chips = Annotated[int | None, target("--chips", min=1, metavar="N", help="Limit of chips.")]
 Network = Annotated[str | None, model("--network", metavar="NAME", help="One network of a build that has several.")]
-OnlyEngine = Annotated[
-    str | None, target("--engine", metavar="NAME", help="cpu: no accelerator. An accelerator's name: no other one.")
-]
-Aim = Annotated[
-    Objective,
-    target("--objective", metavar="|".join(Objective), help="What to optimise; energy is that of a frame at --fps."),
-]
-Rate = Annotated[
-    float | None,
-    target("--fps", min=0.001, metavar="N", help="Necessary rate in frames a second. A slower plan is refused."),
-]
-OwnPlan = Annotated[
-    str | None,
-    target("--plan", metavar="FILE", help="Your own mapping, whole or in part: a file, or the name of a mapper."),
-]
-Strict = Annotated[bool, advanced("--strict", help="Refuse a model with an op that runs off the accelerator.")]
-Traces = Annotated[bool, advanced("--trace", help="Have the device record its steps, for npukit trace --on DEVICE.")]
-SelfTests = Annotated[
-    bool, advanced("--self-test", help="Have each PE check its memory at start, and parts of it between frames.")
-]
-InputShapes = Annotated[
-    list[str] | None,
-    model(
-        "--input",
-        metavar="NAME:SHAPE",
-        help="Shape of an input that the model leaves open (image:1x96x96x3), or its constant value (NAME=8)."
-        " Repeatable.",
-    ),
-]
-States = Annotated[
-    list[str] | None,
-    model("--state", metavar="IN=OUT", help="State: input IN is the output OUT of the frame before. Repeatable."),
-]
-CustomOps = Annotated[
-    list[str] | None,
-    model("--custom", metavar="NAME=FILE.c", help="C code of a custom op (docs/models.md). Repeatable."),
-]
-Calibration = Annotated[
-    Path | None,
-    quantisation(
-        "--calibration",
-        metavar="FILE.npz|FOLDER",
-        help="Quantise a float model by real inputs: arrays in0, in1, ..., and labels if any.",
-    ),
-]
-ActivationRanges = Annotated[
-    Ranges,
-    quantisation("--ranges", metavar="|".join(Ranges), help="Range of a tensor: all values, or all except the rarest."),
-]
-Preprocess = Annotated[
-    list[str] | None,
-    model(
-        "--preprocess",
-        metavar="STEPS",
-        help="Steps from the sensor's data to an input: 'uint8 scale=S mean=M std=D layout=L' for images, and others"
-        " (docs/preprocessing.md).",
-    ),
-]
-Postprocess = Annotated[
-    list[str] | None,
-    model("--postprocess", metavar="STEPS", help="Steps after an output: softmax, argmax, top=N."),
-]
 Faults = Annotated[
     Path | None,
     advanced("--faults", metavar="FILE", help="Faults of the emulated board (docs/emulators.md)."),
-]
-EndTypes = Annotated[
-    Io, model("--io", metavar="|".join(Io), help="Types of inputs and outputs: those of the file, or int8.")
-]
-InFloat = Annotated[
-    bool, quantisation("--float", help="Run a float model in float, on the core, without quantisation.")
-]
-KeepFloat = Annotated[
-    list[str] | None,
-    quantisation("--keep-float", metavar="LAYER", help="Keep a layer or an input in float. Repeatable."),
-]
-KeepInt16 = Annotated[
-    list[str] | None,
-    quantisation("--keep-int16", metavar="LAYER", help="The same; dense layers read it in int16. Repeatable."),
 ]
 Tracker = Annotated[
     str | None, target("--tracker", metavar="HOST:PORT", help="Measure on all free boards of this TVM tracker.")
@@ -174,6 +90,118 @@ Inputs = Annotated[
     model("--inputs", metavar="FILE.npz", help="Arrays in0, in1, ..., each with a leading axis of cases."),
 ]
 Stream = Annotated[bool, model("--stream", help="The cases are the frames of one sequence, for a network with states.")]
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """The options of `build` and `fit`, in the order of --help."""
+
+    board: BoardName = "pe-mesh"
+    pes: Annotated[
+        list[int] | None, target("--pes", min=1, metavar="N", help="Limit of PEs; repeat once per model.")
+    ] = None
+    chips: Annotated[int | None, target("--chips", min=1, metavar="N", help="Limit of chips.")] = None
+    engine: Annotated[
+        str | None, target("--engine", metavar="NAME", help="cpu: no accelerator. An accelerator's name: no other one.")
+    ] = None
+    objective: Annotated[
+        Objective,
+        target(
+            "--objective", metavar="|".join(Objective), help="What to optimise; energy is that of a frame at --fps."
+        ),
+    ] = Objective.LATENCY
+    fps: Annotated[
+        float | None,
+        target("--fps", min=0.001, metavar="N", help="Necessary rate in frames a second. A slower plan is refused."),
+    ] = None
+    plan: Annotated[
+        str | None,
+        target("--plan", metavar="FILE", help="Your own mapping, whole or in part: a file, or the name of a mapper."),
+    ] = None
+    strict: Annotated[bool, advanced("--strict", help="Refuse a model with an op that runs off the accelerator.")] = (
+        False
+    )
+    trace: Annotated[
+        bool, advanced("--trace", help="Have the device record its steps, for npukit trace --on DEVICE.")
+    ] = False
+    self_test: Annotated[
+        bool,
+        advanced("--self-test", help="Have each PE check its memory at start, and parts of it between frames."),
+    ] = False
+    shapes: Annotated[
+        list[str] | None,
+        model(
+            "--input",
+            metavar="NAME:SHAPE",
+            help="Shape of an input that the model leaves open (image:1x96x96x3), or its constant value (NAME=8)."
+            " Repeatable.",
+        ),
+    ] = None
+    states: Annotated[
+        list[str] | None,
+        model("--state", metavar="IN=OUT", help="State: input IN is the output OUT of the frame before. Repeatable."),
+    ] = None
+    custom: Annotated[
+        list[str] | None,
+        model("--custom", metavar="NAME=FILE.c", help="C code of a custom op (docs/models.md). Repeatable."),
+    ] = None
+    calibration: Annotated[
+        Path | None,
+        quantisation(
+            "--calibration",
+            metavar="FILE.npz|FOLDER",
+            help="Quantise a float model by real inputs: arrays in0, in1, ..., and labels if any.",
+        ),
+    ] = None
+    ranges: Annotated[
+        Ranges,
+        quantisation(
+            "--ranges", metavar="|".join(Ranges), help="Range of a tensor: all values, or all except the rarest."
+        ),
+    ] = Ranges.MINMAX
+    preprocess: Annotated[
+        list[str] | None,
+        model(
+            "--preprocess",
+            metavar="STEPS",
+            help="Steps from the sensor's data to an input: 'uint8 scale=S mean=M std=D layout=L' for images, and"
+            " others (docs/preprocessing.md).",
+        ),
+    ] = None
+    postprocess: Annotated[
+        list[str] | None,
+        model("--postprocess", metavar="STEPS", help="Steps after an output: softmax, argmax, top=N."),
+    ] = None
+    io: Annotated[
+        Io, model("--io", metavar="|".join(Io), help="Types of inputs and outputs: those of the file, or int8.")
+    ] = Io.FILE
+    in_float: Annotated[
+        bool, quantisation("--float", help="Run a float model in float, on the core, without quantisation.")
+    ] = False
+    keep_float: Annotated[
+        list[str] | None,
+        quantisation("--keep-float", metavar="LAYER", help="Keep a layer or an input in float. Repeatable."),
+    ] = None
+    keep_int16: Annotated[
+        list[str] | None,
+        quantisation("--keep-int16", metavar="LAYER", help="The same; dense layers read it in int16. Repeatable."),
+    ] = None
+
+    def options(self, pes: int | None, toolchain: str | None = None) -> Options:
+        """The options for `npukit.api`. `pes`: limit of a single network; None for several, each with a limit of its
+        own."""
+        given = {each.name: getattr(self, each.name) for each in fields(Options) if hasattr(self, each.name)}
+        lists = ("preprocess", "postprocess", "keep_float", "keep_int16")
+        changed = {
+            **{name: tuple(given[name] or ()) for name in lists},
+            "pes": pes,
+            "frames_per_second": self.fps,
+            "toolchain": toolchain,
+            "input_shapes": parsed_shapes(self.shapes),
+            "states": parsed_states(self.states),
+            "custom": tuple(map(_custom, self.custom or ())),
+        }
+        return Options(**{**given, **changed})
 
 
 def parsed_shapes(given: Sequence[str] | None) -> tuple[tuple[str, tuple[int, ...] | float], ...]:
@@ -199,12 +227,8 @@ def parsed_states(given: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
     return tuple((text.partition("=")[0], text.partition("=")[2]) for text in given or ())
 
 
-def parsed_custom(given: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
-    """Names with the text of their files, each given as NAME=FILE."""
-    return tuple(_custom(text) for text in given or ())
-
-
 def _custom(text: str) -> tuple[str, str]:
+    """The name and the text of the file in NAME=FILE."""
     name, _, file = text.partition("=")
     if not name or not file:
         raise NpukitError(f"--custom {text} is not a name and a file", tries=["--custom MyOp=my_op.c"])
@@ -226,17 +250,13 @@ def open_terminal(
     with errors_as_lines(terminal, left):
         try:
             if plugins_of:
-                _name_plugins(plugins_of)
+                from npukit.accel.plugins import name_plugins, plugins_in
+                from npukit.board.board import load_board
+
+                name_plugins(plugins_in(load_board(plugins_of)))
             yield terminal
         finally:
             terminal.finish()
-
-
-def _name_plugins(board: str) -> None:
-    from npukit.accel.plugins import name_plugins, plugins_in
-    from npukit.board.board import load_board
-
-    name_plugins(plugins_in(load_board(board)))
 
 
 def verb(
@@ -289,6 +309,23 @@ def _option(name: str, default: object, annotation: object) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-_PLUGINS_OF = _option("plugins_of", None, PluginsOf)
-_WIDE = _option("wide", False, Wide)
-_OF_ALL_VERBS = (_option("as_json", False, AsJson), _option("verbose", 0, Verbose), _option("quiet", False, Quiet))
+_PLUGINS_OF = _option(
+    "plugins_of",
+    None,
+    Annotated[
+        str | None,
+        target("-b", "--board", metavar="FILE", help="Use the plug-ins of this board file, not installed ones."),
+    ],
+)
+_WIDE = _option("wide", False, Annotated[bool, output("--wide", help="Print all columns of tables.")])
+_OF_ALL_VERBS = (
+    _option("as_json", False, Annotated[bool, output("--json", help="Print one JSON value on stdout, for programs.")]),
+    _option(
+        "verbose",
+        0,
+        Annotated[int, output("-v", "--verbose", count=True, help="Print more; -vv prints tracebacks.")],
+    ),
+    _option(
+        "quiet", False, Annotated[bool, output("-q", "--quiet", help="Print only errors and the path of the result.")]
+    ),
+)

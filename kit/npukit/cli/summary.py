@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from npukit.cli.terminal import Terminal
@@ -23,9 +23,9 @@ WORST = 3
 
 REASON = "why not accelerated"
 
-FEW = ("layer", "engine", ">PEs", ">cycles", ">share", REASON)
+LAYER_COLUMNS = ("layer", "engine", ">PEs", ">cycles", ">share", REASON)
 """Columns without --wide where some engine is an accelerator."""
-FEW_ON_CORES = ("layer", "op", ">MACs", "kernel", ">cycles", ">share")
+COLUMNS_ON_CORES = ("layer", "op", ">MACs", "kernel", ">cycles", ">share")
 
 
 def show_summary(terminal: Terminal, summary: dict[str, Any], next_step: str = "") -> None:
@@ -33,12 +33,8 @@ def show_summary(terminal: Terminal, summary: dict[str, Any], next_step: str = "
     pes = f"{summary['pes_used']} of {summary['pes_of_board']} PEs"
     terminal.print(f"fits: {summary['model']} on {summary['board']}, {pes}")
     show_costs(terminal, summary)
-    _show_allowed(terminal, summary)
-    _show_undivided(terminal, summary)
-    _show_constants(terminal, summary["kernel_constants"])
-    _show_trials(terminal, summary.get("energy_trials", ()))
-    _show_states(terminal, summary)
-    _show_quantization(terminal, summary)
+    for remark in (*_remarks(summary), *_quantization(summary)):
+        terminal.print(remark)
     if summary.get("no_renode"):
         terminal.print(f"no project/renode: {summary['no_renode']}")
     if next_step:
@@ -48,7 +44,38 @@ def show_summary(terminal: Terminal, summary: dict[str, Any], next_step: str = "
     if terminal.wide and "load" in summary:
         terminal.print(_load(summary))
     if terminal.wide and "fullest" in summary:
-        terminal.print(_fullest(summary["fullest"]))
+        kinds = {kind: size for kind, size in summary["fullest"].items() if kind != "pe" and size}
+        parts = (f"{kind.replace('_', ' ')} {size:,}" for kind, size in kinds.items())
+        terminal.print(f"memory of PE {summary['fullest']['pe']}, the fullest, in bytes: {', '.join(parts)}")
+
+
+def _remarks(summary: dict[str, Any]) -> Iterator[str]:
+    """Lines on PEs, layers that PEs cannot share, constants, energy and states, where there is something to say."""
+    allowed, there = summary["pes_allowed"] or 0, summary["pes_of_board"]
+    if allowed > there:
+        yield f"--pes {allowed}: {summary['board']} has {there} PE{'s' * (there > 1)}"
+    if summary["undivided"] and max(summary["pes_used"], allowed) > 1:
+        layers = f"{len(summary['undivided'])} of {len(summary['ops'])} layers"
+        yield f"{layers} run on one PE each, because their C is no loop over rows"
+    constants = summary["kernel_constants"]
+    if constants and constants["kernels"] > MORE_CONSTANTS * constants["model"]:
+        sizes = f"{constants['kernels']:,} bytes of constants for {constants['model']:,} in the model"
+        yield f"kernels chosen for speed have {sizes}; --objective memory chooses the smallest"
+    if trials := summary.get("energy_trials"):
+        yield from ("plans compared for energy:", *(f"  {trial}" for trial in trials))
+    if states := summary.get("states"):
+        yield f"keeps state {_ends(states)} between frames, so frames come in order; a reset clears it"
+
+
+def _quantization(summary: dict[str, Any]) -> Iterator[str]:
+    """Lines on the layers with the largest quantisation errors, and the accuracy before and after."""
+    worst = sorted(summary.get("quantization", []), key=lambda layer: layer["sqnr_db"])[:WORST]
+    if worst:
+        layers = ", ".join(f"{layer['name']} {layer['sqnr_db']:g} dB" for layer in worst)
+        yield f"quantised to int8; lowest signal-to-noise ratio: {layers}"
+    if accuracy := summary.get("accuracy"):
+        shares = f"float {accuracy['float']:.1%}, int8 {accuracy['int8']:.1%}"
+        yield f"accuracy on the {accuracy['cases']} calibration cases: {shares}"
 
 
 def show_tried(terminal: Terminal, tried: Sequence[str]) -> None:
@@ -74,7 +101,7 @@ def _show_layers(terminal: Terminal, summary: dict[str, Any]) -> None:
     headings = ("layer", IN_MODEL, "op", "engine", "kernel", ">MACs", ">PEs", ">cycles alone", ">cycles", ">share")
     accelerated = any(op["engine"] != CORE for op in summary["ops"])
     terminal.print()
-    terminal.table((*headings, REASON), rows, FEW if accelerated else FEW_ON_CORES)
+    terminal.table((*headings, REASON), rows, LAYER_COLUMNS if accelerated else COLUMNS_ON_CORES)
 
 
 def _op_cells(name: str, op: dict[str, Any] | None, several: bool) -> tuple[str, ...]:
@@ -89,35 +116,6 @@ def _op_cells(name: str, op: dict[str, Any] | None, several: bool) -> tuple[str,
 def _ends(ends: list[dict[str, Any]]) -> str:
     """Inputs or outputs with their types."""
     return ", ".join(f"{end['name']} ({end['type']} {'x'.join(map(str, end['shape'])) or 'scalar'})" for end in ends)
-
-
-def _show_states(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Print the states that the network keeps between frames."""
-    states = summary.get("states", [])
-    if states:
-        terminal.print(f"keeps state {_ends(states)} between frames, so frames come in order; a reset clears it")
-
-
-def _show_undivided(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Print how many layers gain nothing from more PEs, if more were allowed."""
-    undivided, several = summary["undivided"], max(summary["pes_used"], summary["pes_allowed"] or 1) > 1
-    if undivided and several:
-        layers = f"{len(undivided)} of {len(summary['ops'])} layers"
-        terminal.print(f"{layers} run on one PE each, because their C is no loop over rows")
-
-
-def _show_constants(terminal: Terminal, told: dict[str, int] | None) -> None:
-    """Print the size of the kernels' constants, if much larger than the model's."""
-    if told and told["kernels"] > MORE_CONSTANTS * told["model"]:
-        sizes = f"{told['kernels']:,} bytes of constants for {told['model']:,} in the model"
-        terminal.print(f"kernels chosen for speed have {sizes}; --objective memory chooses the smallest")
-
-
-def _show_allowed(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Print a line if more PEs are allowed than the board has."""
-    allowed, there = summary["pes_allowed"] or 0, summary["pes_of_board"]
-    if allowed > there:
-        terminal.print(f"--pes {allowed}: {summary['board']} has {there} PE{'s' * (there > 1)}")
 
 
 def _load(summary: dict[str, Any]) -> str:
@@ -141,33 +139,6 @@ def show_costs(terminal: Terminal, summary: dict[str, Any], bench: dict[str, Any
 
     costs = costs_of(summary, bench)
     terminal.table(costs.headings, [*costs.rows, *(costs.parts if terminal.wide else ())])
-
-
-def _show_trials(terminal: Terminal, trials: Sequence[str]) -> None:
-    """Print the plans from which the plan with least energy was chosen."""
-    if trials:
-        terminal.print("plans compared for energy:")
-    for trial in trials:
-        terminal.print(f"  {trial}")
-
-
-def _fullest(told: dict[str, int]) -> str:
-    """Memory of the fullest PE by kind."""
-    kinds = {kind: size for kind, size in told.items() if kind != "pe" and size}
-    parts = (f"{kind.replace('_', ' ')} {size:,}" for kind, size in kinds.items())
-    return f"memory of PE {told['pe']}, the fullest, in bytes: {', '.join(parts)}"
-
-
-def _show_quantization(terminal: Terminal, summary: dict[str, Any]) -> None:
-    """Print the layers with the largest quantisation errors, and the accuracy before and after."""
-    worst = sorted(summary.get("quantization", []), key=lambda layer: layer["sqnr_db"])[:WORST]
-    if worst:
-        layers = ", ".join(f"{layer['name']} {layer['sqnr_db']:g} dB" for layer in worst)
-        terminal.print(f"quantised to int8; lowest signal-to-noise ratio: {layers}")
-    if "accuracy" in summary:
-        told = summary["accuracy"]
-        shares = f"float {told['float']:.1%}, int8 {told['int8']:.1%}"
-        terminal.print(f"accuracy on the {told['cases']} calibration cases: {shares}")
 
 
 def show_modified(terminal: Terminal, *builds: Build) -> None:

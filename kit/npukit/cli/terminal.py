@@ -15,7 +15,7 @@ from npukit.errors import NpukitError, escaped
 
 Item = TypeVar("Item")
 
-WIDTH = 80
+PIPE_WIDTH = 80
 """Columns of a pipe, which has no width of its own."""
 
 WIDEST = 10_000
@@ -60,11 +60,12 @@ class Terminal:
         for line in lines:
             _print_remark(console, line, "bold red" if line is lines[0] else "")
 
-    def print(self, text: str = "") -> None:
-        """Print a line of the result for people; nothing with --json or -q."""
+    def print(self, text: str = "", *, whole: bool = False) -> None:
+        """Print a line of the result for people; nothing with --json or -q. A `whole` line, such as a command to paste,
+        is not wrapped."""
         self.finish()
         if self._is_for_people:
-            _print_lines(self._out(), escaped(text)) if text else print()
+            (_print_line if whole else _print_lines)(self._out(), escaped(text)) if text else print()
 
     def made(self, path: object, text: str = "") -> None:
         """Print `text`, by default the path of the result. With -q print only the path."""
@@ -160,7 +161,7 @@ def _console(*, stderr: bool, width: int | None = None) -> Any:
     from rich.console import Console
 
     console = Console(stderr=stderr, width=width)
-    return console if width or console.is_terminal else Console(stderr=stderr, width=WIDTH)
+    return console if width or console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
 
 
 def _print_lines(console: Any, text: str, style: str = "") -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,39 +110,25 @@ class Constants:
         offsets = {member.symbol: offset for member, offset in zip(self.members, self.offsets, strict=True)}
         return {symbol: offsets.get(home, 0) for symbol, home in self.homes.items()}
 
-    @property
-    def single_structs(self) -> frozenset[str]:
-        return frozenset(m.symbol for m in self.members if isinstance(m, Record) and not m.listed)
-
 
 def lay_out(arrays: Iterable[ConstantArray], records: Sequence[Record]) -> Constants:
-    """Lay out arrays and records by descending alignment, with hardly any gaps. Records precede arrays among equals."""
-    shared = list(_shared(arrays))
-    far = [each for each in shared if not each.array.near]
-    members = sorted([*records, *far], key=lambda member: (-member.align, member.bytes % member.align != 0))
-    homes = {user: array.symbol for array in shared for user in array.users}
-    homes |= {record.symbol: record.symbol for record in records}
-    *offsets, size = _offsets(members)
-    return Constants(tuple(members), tuple(offsets), size, homes, tuple(each for each in shared if each.array.near))
-
-
-def _shared(arrays: Iterable[ConstantArray]) -> Iterator[Array]:
-    """Each distinct array once."""
+    """Lay out arrays and records by descending alignment, with hardly any gaps. Records precede arrays among equals.
+    Equal arrays are stored once."""
     alike: dict[tuple[str, int, bytes, bool], list[ConstantArray]] = {}
     for array in arrays:
         values = np.ascontiguousarray(array.values)
         alike.setdefault((str(values.dtype), array.align, values.tobytes(), array.near), []).append(array)
-    for same in alike.values():
-        yield Array(same[0], tuple(array.symbol for array in same))
-
-
-def _offsets(members: Sequence[Member]) -> Iterator[int]:
-    """The offset of each member, and of the end."""
-    end = 0
+    shared = [Array(same[0], tuple(array.symbol for array in same)) for same in alike.values()]
+    far = [each for each in shared if not each.array.near]
+    members = sorted([*records, *far], key=lambda member: (-member.align, member.bytes % member.align != 0))
+    homes = {user: array.symbol for array in shared for user in array.users}
+    homes |= {record.symbol: record.symbol for record in records}
+    offsets, end = list[int](), 0
     for member in members:
-        yield _up(end, member.align)
-        end = _up(end, member.align) + member.bytes
-    yield _up(end, max((member.align for member in members), default=1))
+        offsets.append(_up(end, member.align))
+        end = offsets[-1] + member.bytes
+    size = _up(end, max((member.align for member in members), default=1))
+    return Constants(tuple(members), tuple(offsets), size, homes, tuple(each for each in shared if each.array.near))
 
 
 def _up(value: int, align: int) -> int:

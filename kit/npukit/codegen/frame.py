@@ -7,7 +7,8 @@ disappear from it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -68,10 +69,8 @@ class KernelStep:
 
     def with_operands(self, values: Sequence[Address | int | str]) -> KernelStep:
         given = iter(values)
-        calls = (
-            replace(call, arguments=tuple(next(given) if isinstance(a, Address) else a for a in call.arguments))
-            for call in self.calls
-        )
+        arguments = [[next(given) if isinstance(a, Address) else a for a in call.arguments] for call in self.calls]
+        calls = (replace(call, arguments=tuple(a)) for call, a in zip(self.calls, arguments, strict=True))
         return replace(self, calls=tuple(calls))
 
 
@@ -197,8 +196,11 @@ def renamed(step: FrameStep, functions: Mapping[str, str]) -> FrameStep:
 def frame_function(steps: Sequence[FrameStep], *, observable: bool = True, traces: bool = False) -> TirFunction:
     """The whole frame. `observable`: if observed, the frame runs command by command and records each layer. `traces`:
     the frame records when each step began."""
-    parameters = [TirParameter(symbol, "uint8", "place") for symbol in dict.fromkeys(_symbols(steps))]
-    parameters += [TirParameter(name, "int32", "value") for name in dict.fromkeys(_numbers(steps))]
+    values = [operand.value for step in steps for operand in step.operands()]
+    symbols = dict.fromkeys(value.symbol for value in values if isinstance(value, Address))
+    numbers = dict.fromkeys(value for step in steps for value in _named_numbers(step))
+    parameters = [TirParameter(symbol, "uint8", "place") for symbol in symbols]
+    parameters += [TirParameter(name, "int32", "value") for name in numbers]
     names = [parameter.name for parameter in parameters]
 
     def body(*values: Any) -> None:
@@ -208,10 +210,8 @@ def frame_function(steps: Sequence[FrameStep], *, observable: bool = True, trace
 
 
 def frame_as_c(function: TirFunction, place: Callable[[str, int], str], numbers: Mapping[str, str]) -> str:
-    """The statements of the frame.
-
-    `place`: the C of a symbol's address plus an offset in bytes. `numbers`: the C of numbers that differ between PEs.
-    """
+    """The statements of the frame. `place`: the C of a symbol's address plus an offset in bytes. `numbers`: the C of
+    numbers that differ between PEs."""
     body = function_bodies(print_c([function]), lambda symbol, offset: place(symbol, int(offset)))[NAME]
     return re.sub(r"\b[A-Za-z_]\w*", lambda word: numbers.get(word[0], word[0]), body)
 
@@ -228,40 +228,23 @@ def with_purposes(body: str, steps: Sequence[FrameStep], pe: str) -> str:
     return re.sub(r"\bnoc_(?:send|wait)\(.*\);", commented, body)
 
 
-def _symbols(steps: Sequence[FrameStep]) -> Iterator[str]:
-    for step in steps:
-        match step:
-            case ChainStep():
-                yield from (symbol for _, commands in step.layers for symbol in commands)
-            case KernelStep():
-                yield from (a.symbol for call in step.calls for a in call.arguments if isinstance(a, Address))
-            case SendStep() | RestoreStep():
-                yield step.symbol
-
-
-def _numbers(steps: Sequence[FrameStep]) -> Iterator[str]:
-    """Names of C constants among the steps' operands."""
-    for step in steps:
-        if isinstance(step, KernelStep):
-            yield from (a for call in step.calls for a in call.arguments if isinstance(a, str))
-        if isinstance(step, WaitStep):
-            yield from (value for value in (step.flag, step.count) if isinstance(value, str))
-
-
-def _may_fail(step: FrameStep) -> bool:
-    return step.checked if isinstance(step, KernelStep) else not isinstance(step, RestoreStep)
+def _named_numbers(step: FrameStep) -> list[str]:
+    """Names of C constants among a step's operands."""
+    values = [argument for call in step.calls for argument in call.arguments] if isinstance(step, KernelStep) else []
+    values += [step.flag, step.count] if isinstance(step, WaitStep) else []
+    return [value for value in values if isinstance(value, str)]
 
 
 class _Writer:
     def __init__(self, values: Mapping[str, Any], observable: bool, traces: bool) -> None:
-        self._values = values
-        self._observable = observable
-        self._traces = traces
+        self._values, self._observable, self._traces = values, observable, traces
         self._status: Local | None = None
-        self._observed: Local | None = None
+        self._observed_frame: Local | None = None
 
     def write(self, steps: Sequence[FrameStep]) -> None:
-        if any(map(_may_fail, steps)) or (self._observable and any(isinstance(step, KernelStep) for step in steps)):
+        kernels = [step for step in steps if isinstance(step, KernelStep)]
+        others_may_fail = any(not isinstance(step, KernelStep | RestoreStep) for step in steps)
+        if others_may_fail or any(self._observable or step.checked for step in kernels):
             self._status = Local("status", "int32", 0)
         for number, step in enumerate(steps):
             if self._traces:
@@ -278,7 +261,9 @@ class _Writer:
             case KernelStep():
                 self._kernel(step)
             case JoinStep():
-                self._join(step)
+                # An observed frame skips the wait, as each layer has waited already.
+                with when(self._observed() == 0) if self._observable else nullcontext():
+                    self._stop_on_error(call(step.wait))
             case RestoreStep():
                 do(call(RESTORE, self._values[step.symbol].address(0), step.count))
             case SendStep():
@@ -288,37 +273,23 @@ class _Writer:
             case TableStep():
                 raise ValueError(f"{step.symbol}: a loop goes through a table, no statement does (net_table.c.j2)")
 
-    def _is_observed(self) -> Expr:
-        """The condition for an observed frame. Read once, before the first layer: the root sets `observed` in the PE's
-        control block before the frame's data arrives."""
-        if self._observed is None:
-            self._observed = Local("observed", "int32", call("net_observed"))
-        return self._observed.value != 0
-
-    def _is_not_observed(self) -> Expr:
-        self._is_observed()
-        assert self._observed is not None
-        return self._observed.value == 0
+    def _observed(self) -> Expr:
+        """1 in an observed frame. Read once: the root sets `observed` in the control block before the frame's data."""
+        if self._observed_frame is None:
+            self._observed_frame = Local("observed", "int32", call("net_observed"))
+        return self._observed_frame.value
 
     def _chain(self, step: ChainStep) -> None:
         if not self._observable:
             self._all_at_once(step)
-            return
-        if_else(self._is_observed(), lambda: self._one_by_one(step), lambda: self._all_at_once(step))
+        else:
+            if_else(self._observed() != 0, lambda: self._one_by_one(step), lambda: self._all_at_once(step))
 
     def _all_at_once(self, step: ChainStep) -> None:
         if step.submitted:
             do(call(str(step.format.submit), self._values[step.first].address(0)))
         else:
             self._checked(step.format.run, step.first)
-
-    def _join(self, step: JoinStep) -> None:
-        """Wait for submitted work. An observed frame skips the wait, as each layer has waited already."""
-        if not self._observable:
-            self._stop_on_error(call(step.wait))
-            return
-        with when(self._is_not_observed()):
-            self._stop_on_error(call(step.wait))
 
     def _one_by_one(self, step: ChainStep) -> None:
         for layer, commands in step.layers:
@@ -334,7 +305,7 @@ class _Writer:
         if not self._observable:
             self._calls(step)
             return
-        observed = self._is_observed()
+        observed = self._observed() != 0
         with when(observed):
             do(call(BEGIN))
         self._calls(step)

@@ -16,8 +16,7 @@ from npukit.codegen.program import Program, gather_all
 from npukit.codegen.render import ChipRow, HostTensors, PeRow, Titles, render
 from npukit.codegen.roles import Role, foreign_pes, roles_of
 from npukit.codegen.sources import Sources
-from npukit.codegen.streamed import DramPiece
-from npukit.codegen.tensors import input_rows, output_rows
+from npukit.codegen.tensors import tensor_rows
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
 from npukit.net.c_code.function import math_functions
@@ -46,7 +45,11 @@ def generate(
     link_bytes = min(board.uart.receive_bytes, 0xFFFF)
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, link_bytes, traces)
     programs = gather_all(net, plan, board, accelerators)
-    kind = partial(_kind, board)
+
+    def kind(program: Program) -> tuple[str, int]:
+        """The core type of a program's PE, and the end address of the PE's memory."""
+        return board.cpu_of(program.pe), board.seen_by(program.pe).memory_for("activations").end
+
     roles = roles_of(with_leader(programs, plan, board), partial(_room, board, plan), kind)
     return [_sources(net, plan, board, role, number, titles) for number, role in enumerate(roles)]
 
@@ -62,22 +65,18 @@ def _room(board: Board, plan: Plan, program: Program) -> int:
     return board.seen_by(program.pe).memory_for("activations").size - use.code - use.stack
 
 
-def _kind(board: Board, program: Program) -> tuple[str, int]:
-    """The core type of a program's PE, and the end address of the PE's memory."""
-    return board.cpu_of(program.pe), board.seen_by(program.pe).memory_for("activations").end
-
-
 def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles: Titles) -> Sources:
     ends = _ends(net, plan, board, role.first) if role.first.is_root else None
     known = {pe.pe for pe in ends.pes} if ends else set()
     banks = plan.by_pe[role.first.pe].memory.banks
+    streamed = (part.streamed for program in role.programs for part in program.parts)
     return Sources(
         role=number,
         pes=pes_of(role.pes, plan, board, root=role.first.is_root, leads=role.first.leads),
         files=render(role, titles, ends, tuple(zip(bank_begins(board)[1:], banks, strict=False))),
-        drivers=(*_drivers(role.parts, board), *_conversions(ends)),
+        drivers=tuple(_drivers(role.parts, board, ends)),
         wrappers=dict(_wrappers(role.parts)),
-        streamed=_streamed(role),
+        streamed=tuple(dict.fromkeys(piece for piece in streamed if piece)),
         constant_bytes=role.constants.bytes,
         activation_bytes=role.activation_bytes,
         bank_bytes=banks,
@@ -85,12 +84,6 @@ def _sources(net: Net, plan: Plan, board: Board, role: Role, number: int, titles
         own=own_data(role),
         spans={each.pe: each.spans for each in role.programs if not each.leads} if titles.traces else {},
     )
-
-
-def _streamed(role: Role) -> tuple[DramPiece, ...]:
-    """The constants in DRAM for the tiles of all PEs, each piece once."""
-    parts = (part for program in role.programs for part in program.parts)
-    return tuple(dict.fromkeys(part.streamed for part in parts if part.streamed))
 
 
 def _ends(net: Net, plan: Plan, board: Board, program: Program) -> HostTensors:
@@ -105,20 +98,8 @@ def _ends(net: Net, plan: Plan, board: Board, program: Program) -> HostTensors:
         )
     pes_of_chip = board.mesh.pes.count
     chips = [ChipRow((chip - plan.home) * pes_of_chip, chip) for chip in plan.chips]
-    tensors = input_rows(net, plan, program), output_rows(net, plan, program)
-    return HostTensors(*tensors, pes, plan.frames, chips, remembers=bool(net.states))
-
-
-def _conversions(ends: HostTensors | None) -> tuple[Path, ...]:
-    """The firmware's sources for conversions by the link, if any are needed."""
-    rows = (*ends.inputs, *ends.outputs) if ends else ()
-    converts = any(row.conversion for row in rows)
-    return tuple(sorted((data_folder("firmware") / "conversion").glob("*.c"))) if converts else ()
-
-
-def _calls_libm(part: Part) -> bool:
-    attributes = part.tile.op.attributes
-    return isinstance(attributes, TvmCode) and bool(math_functions(attributes.code))
+    inputs, outputs = (tensor_rows(net, plan, program, end) for end in ("input", "output"))
+    return HostTensors(inputs, outputs, pes, plan.frames, chips, remembers=bool(net.states))
 
 
 def _wrappers(parts: Sequence[Part]) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -135,6 +116,15 @@ def _wrappers(parts: Sequence[Part]) -> Iterator[tuple[str, tuple[str, str]]]:
             yield part.engine.abilities.wait, caller
 
 
-def _drivers(parts: Sequence[Part], board: Board) -> tuple[Path, ...]:
-    used = {part.engine.name: part.engine for part in parts if part.engine.name != CORE or _calls_libm(part)}
-    return tuple(path for _, engine in sorted(used.items()) for path in engine.sources(board))
+def _drivers(parts: Sequence[Part], board: Board, ends: HostTensors | None) -> Iterator[Path]:
+    """The firmware's sources for the accelerators, for C that calls libm, and for conversions by the link."""
+    used = {}
+    for part in parts:
+        attributes = part.tile.op.attributes
+        calls_libm = isinstance(attributes, TvmCode) and math_functions(attributes.code)
+        if part.engine.name != CORE or calls_libm:
+            used[part.engine.name] = part.engine
+    for _, engine in sorted(used.items()):
+        yield from engine.sources(board)
+    if ends and any(row.conversion for row in (*ends.inputs, *ends.outputs)):
+        yield from sorted((data_folder("firmware") / "conversion").glob("*.c"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -32,6 +32,22 @@ def of_this_chip(pe: int) -> str:
     return f"NOC_THIS_CHIP + {pe}"
 
 
+def descriptor(symbol: str, fields: Fields, comment: str) -> Record:
+    """A descriptor of the DMA."""
+    return Record(symbol, "noc_descriptor", (fields,), DESCRIPTOR_ALIGN, DESCRIPTOR_BYTES, comment)
+
+
+def destinations(symbol: str, places: Iterable[tuple[Value, Value]], comment: str) -> Record:
+    """The destinations of a multicast: the PE, and the address there."""
+    rows: tuple[Fields, ...] = tuple((("pe", pe), ("address", address)) for pe, address in places)
+    return Record(symbol, "noc_destination", rows, 4, DESTINATION_BYTES, comment, listed=True)
+
+
+def multicast(targets: str, count: int) -> Fields:
+    """The fields of a descriptor with `count` destinations, listed under the symbol `targets`."""
+    return ("options", "NOC_MULTICAST"), ("destination_pe", Number(Address(targets))), ("destination", count)
+
+
 @dataclass(frozen=True)
 class _Hop:
     """One copy of a message to some of its landings, all with the same flag, or none."""
@@ -48,32 +64,31 @@ class Descriptors:
 
     def __init__(self, net: Net, plan: Plan, pe: int, arena: Arena) -> None:
         self._net, self._plan, self._pe, self._arena = net, plan, pe, arena
-        self._plans = plan.by_pe
-        self._chips_alike = len(plan.chips) > 1
+        self._plans, self._chips_alike = plan.by_pe, len(plan.chips) > 1
         self._counts_sent = self._plans[pe].awaits_sent
         self._dram = {buffer.name: buffer for buffer in plan.dram}
 
     def chain(self, numbers: Sequence[int]) -> list[Record]:
         """The linked descriptors of successive messages, with their lists of destinations."""
         made = [record for number in numbers for record in self._message(number)]
-        symbols = [record.symbol for record in made if not record.listed]
-        following = dict(pairwise(symbols))
-        return [_linked(record, following.get(record.symbol)) for record in made]
+        following = dict(pairwise([record.symbol for record in made if not record.listed]))
+        links = [link_to("next", following.get(record.symbol)) for record in made]
+        pairs = zip(made, links, strict=True)
+        return [replace(record, rows=((*link, *record.rows[0]), *record.rows[1:])) for record, link in pairs]
 
     def is_signal(self, number: int) -> bool:
         """True if a message carries no data and only increments flags."""
         message = self._plan.messages[number]
         return not message.tensor and message.source_pe == self._pe
 
-    def told_at_once(self, number: int) -> Record | None:
+    def receivers(self, number: int) -> Record | None:
         """The list of destinations of a signal sent as a multicast (`MULTICAST_SIGNAL`), else None."""
         landings = self._plan.messages[number].landings
         if len(landings) < MULTICAST_SIGNAL:
             return None
         assert len({landing.flag for landing in landings}) == 1, "a signal counts one flag"
-        rows: tuple[Fields, ...] = tuple((("pe", self._number(each.pe)), ("address", 0)) for each in landings)
-        symbol, comment = f"{_symbol(number, 0)}_to", f"receivers of message {number}"
-        return Record(symbol, "noc_destination", rows, 4, DESTINATION_BYTES, comment, listed=True)
+        places = [(self._number(each.pe), 0) for each in landings]
+        return destinations(f"{_symbol(number, 0)}_to", places, f"receivers of message {number}")
 
     def signals(self, number: int) -> Iterator[tuple[int, int, int]]:
         """The destinations of a signal, each with the flag there and the tag. The last also increments the sender's
@@ -90,25 +105,14 @@ class Descriptors:
 
     def _message(self, number: int) -> Iterator[Record]:
         message = self._plan.messages[number]
+        contents = f"{message.tensor} {message.source.box}" if message.tensor else message.source.buffer
         for index, hop in enumerate(self._hops(message)):
             symbol = _symbol(number, index)
-            comment = f"message {number}: {_what(message)}"
             targets = f"{symbol}_to"
-            yield Record(
-                symbol,
-                "noc_descriptor",
-                (self._fields(message, hop, number, targets),),
-                DESCRIPTOR_ALIGN,
-                DESCRIPTOR_BYTES,
-                comment,
-            )
+            yield descriptor(symbol, self._fields(message, hop, number, targets), f"message {number}: {contents}")
             if len(hop.landings) > 1:
-                rows = tuple(
-                    (("pe", self._number(landing.pe)), ("address", self._at(landing, o))) for landing, o in hop.landings
-                )
-                yield Record(
-                    targets, "noc_destination", rows, 4, DESTINATION_BYTES, f"destinations of {symbol}", listed=True
-                )
+                places = [(self._number(landing.pe), self._at(landing, offset)) for landing, offset in hop.landings]
+                yield destinations(targets, places, f"destinations of {symbol}")
 
     def _hops(self, message: Message) -> Iterator[_Hop]:
         """Copies to all landings at once. The last copy is repeated for each flag. Its last repetition also increments
@@ -135,17 +139,14 @@ class Descriptors:
         buffers = self._dram if message.source_pe == DRAM else self._arena.buffers
         return buffers[message.source.buffer]
 
-    def _from(self, message: Message, offset: int) -> Fields:
-        source = self._source(message)
-        if message.source_pe == DRAM:
-            return ("source_pe", self._number(DRAM)), ("source", Absolute(source.offset + offset))
-        return ("source_pe", self._number(self._pe)), ("source", Address(self._arena.place(source), offset))
-
     def _fields(self, message: Message, hop: _Hop, number: int, targets: str) -> Fields:
+        source, offset, from_dram = self._source(message), hop.copy.source_offset, message.source_pe == DRAM
+        begin = Absolute(source.offset + offset) if from_dram else Address(self._arena.place(source), offset)
         return (
             ("kind", "NOC_COPY"),
             ("tag", number % TAGS),
-            *self._from(message, hop.copy.source_offset),
+            ("source_pe", self._number(DRAM if from_dram else self._pe)),
+            ("source", begin),
             *self._destination(hop, targets),
             ("row_bytes", hop.copy.row_bytes),
             ("rows", hop.copy.rows),
@@ -156,15 +157,9 @@ class Descriptors:
         )
 
     def _destination(self, hop: _Hop, targets: str) -> Fields:
-        count = len(hop.landings)
-        if count > 1:
-            return (
-                ("options", "NOC_MULTICAST"),
-                ("destination_pe", Number(Address(targets))),
-                ("destination", count),
-            )
-        landing, offset = hop.landings[0]
-        return ("destination_pe", self._number(landing.pe)), ("destination", self._at(landing, offset))
+        (landing, offset), count = hop.landings[0], len(hop.landings)
+        single = ("destination_pe", self._number(landing.pe)), ("destination", self._at(landing, offset))
+        return multicast(targets, count) if count > 1 else single
 
     def _number(self, pe: int) -> Value:
         if pe == DRAM:
@@ -182,17 +177,5 @@ class Descriptors:
         return Foreign(landing.pe, control_bytes(len(pe.tiles)) + buffer.offset + offset)
 
 
-def _what(message: Message) -> str:
-    if message.tensor:
-        return f"{message.tensor} {message.source.box}"
-    return message.source.buffer
-
-
 def _symbol(number: int, index: int) -> str:
     return f"message_{number}_descriptor_{index}"
-
-
-def _linked(record: Record, following: str | None) -> Record:
-    if record.listed or following is None:
-        return record
-    return replace(record, rows=((*link_to("next", following), *record.rows[0]),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-LONGEST = 48
+LONGEST_C_NAME = 48
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_\d+\Z")
 
 
@@ -32,7 +32,7 @@ def c_identifier(name: str) -> str:
     Names that end in `_` and a number clash with no keyword and no function of the C library or the firmware. Other
     names get the suffix `_0`.
     """
-    letters = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST]
+    letters = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST_C_NAME]
     return (
         letters if _SAFE.match(letters) else f"{letters or 'unnamed'}_0" if letters[:1].isalpha() else f"t_{letters}_0"
     )
@@ -51,12 +51,9 @@ def macro(name: str) -> str:
 
 def c_string(text: str) -> str:
     """A C string literal with the UTF-8 bytes of `text`."""
-    return '"' + "".join(_escaped(byte) for byte in text.encode("utf-8", "replace")) + '"'
-
-
-def _escaped(byte: int) -> str:
-    plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
-    return chr(byte) if plain else f"\\{byte:03o}"
+    data = text.encode("utf-8", "replace")
+    plain = {byte for byte in range(32, 127) if chr(byte) not in '"\\?'}
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data) + '"'
 
 
 def foreign_arena(pe: int) -> str:

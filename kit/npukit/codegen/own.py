@@ -36,39 +36,31 @@ def _pages(own: OwnLayout) -> tuple[int, PeData]:
 
 
 def _pe_data(own: OwnLayout) -> PeData:
-    arrays = tuple(
-        (offset, np.ascontiguousarray(member.array.values).tobytes())
-        for offset, member in own.parts
-        if isinstance(member, Array)
-    )
-    return PeData(own.program.pe, arrays, tuple(_rows(own)))
-
-
-def _rows(own: OwnLayout) -> Iterator[Row]:
-    start, words = own.words
+    (start, words), arrays, rows = own.words, list[tuple[int, bytes]](), list[Row]()
     if words:
-        yield Row(start, "", tuple(word.name for word in words), tuple(_value(own, word.value, {}) for word in words))
+        values = tuple(_value(own, word.value, {}) for word in words)
+        rows.append(Row(start, "", tuple(word.name for word in words), values))
     for offset, member in own.parts:
-        if isinstance(member, Record):
-            yield from _record_rows(own, offset, member, {})
+        if isinstance(member, Array):
+            arrays.append((offset, np.ascontiguousarray(member.array.values).tobytes()))
+        else:
+            rows += _record_rows(own, offset, member, {})
+    return PeData(own.program.pe, tuple(arrays), tuple(rows))
 
 
 def _record_rows(own: OwnLayout, offset: int, record: Record, homes: Mapping[str, Spot]) -> Iterator[Row]:
     """The rows of a record. `homes`: the addresses of symbols that exist only in a page."""
     for index, fields in enumerate(record.rows):
         names, values = zip(*fields, strict=True)
-        found = tuple([_value(own, value, homes) for value in values])
-        yield Row(offset + index * record.row_bytes, record.struct, names, found)
+        yield Row(offset + index * record.row_bytes, record.struct, names, tuple(_value(own, v, homes) for v in values))
 
 
 def _value(own: OwnLayout, value: Value, homes: Mapping[str, Spot]) -> int | str | Spot:
     if isinstance(value, int | str):  # the common case
         return value
     match value:
-        case Number(address):
+        case Number(Address() as address) | (Address() as address):
             return _spot(own, address, homes)
-        case Address():
-            return _spot(own, value, homes)
         case Foreign(pe, offset):
             return Spot("activations", offset, pe)
         case Absolute(address):

@@ -55,8 +55,7 @@ class Page:
     def members(self) -> Iterator[tuple[int, Record]]:
         """The records of the page with their offsets."""
         yield 0, Record(PAGE_ROWS, "net_step", self.rows, STEP_BYTES // 2, STEP_BYTES, "", listed=True)
-        behind = aligned(STEP_BYTES * len(self.rows))
-        offsets = self._laid_out.offsets_by_symbol
+        behind, offsets = aligned(STEP_BYTES * len(self.rows)), self._laid_out.offsets_by_symbol
         yield from ((behind + offsets[record.symbol], record) for record in self.records)
 
 

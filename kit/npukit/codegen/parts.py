@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from npukit.accel.interface import Accelerator, Address, Call, Commands, Field, Lowered, Routines, Tile
+from npukit.accel.interface import Accelerator, Address, Call, Commands, Lowered, Routines, Tile
 from npukit.codegen.constants import Callee, Fields, Number, Record
 from npukit.codegen.frame import KernelStep
 from npukit.codegen.names import Names
@@ -17,7 +17,7 @@ from npukit.errors import NpukitError
 from npukit.net.c_code.function import C_TYPES
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import layers_onward
-from npukit.plan.ir.plan import Compute, PePlan
+from npukit.plan.ir.plan import PePlan
 from npukit.plan.predict.memory import WORD
 
 
@@ -58,7 +58,9 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
         op = places[step.op]
         scratch = arena.scratch(step.scratch) if step.scratch else None
         tile = Tile(names.identifier(step.op), net, net.ops[op], arena.operand(step.output), inputs, scratch)
-        engine = _engine(step, engines)
+        if step.engine not in engines:
+            raise NpukitError(f"{step.op}: the plan wants the engine {step.engine}, which the board does not have")
+        engine = engines[step.engine]
         lowered, streamed = engine.lower(tile), None
         prototype = _prototype(lowered) if engine.name != CORE else None
         if step.constants and step.streamed:
@@ -77,12 +79,6 @@ def _prototype(lowered: Lowered) -> str | None:
     types = {array.symbol: f"const {C_TYPES[str(array.values.dtype)]} *" for array in lowered.constants}
     arguments = (types.get(a.symbol, "void *") if isinstance(a, Address) else "int32_t" for a in code.arguments)
     return f"int32_t {code.function}({', '.join(arguments) or 'void'});"
-
-
-def _engine(step: Compute, engines: Mapping[str, Accelerator]) -> Accelerator:
-    if step.engine not in engines:
-        raise NpukitError(f"{step.op}: the plan wants the engine {step.engine}, which the board does not have")
-    return engines[step.engine]
 
 
 def commands_of(part: Part) -> list[str]:
@@ -139,10 +135,7 @@ def callees_of(part: Part) -> list[Callee]:
 def arguments_of(part: Part) -> Record:
     """The arguments of all calls of a part, in order."""
     given = [value for call in kernel_step(part).calls for value in call.arguments]
-    rows = tuple((("word", _as_word(value)),) for value in given)
+    words = (Number(value) if isinstance(value, Address) else value for value in given)
+    rows: tuple[Fields, ...] = tuple((("word", word),) for word in words)
     comment = f"arguments of {part.tile.name}"
     return Record(f"{part.tile.name}_arguments", "net_argument", rows, WORD, WORD, comment, listed=True)
-
-
-def _as_word(value: Field) -> Field | Number:
-    return Number(value) if isinstance(value, Address) else value

@@ -17,7 +17,7 @@ from npukit.codegen.operands import Arena
 from npukit.codegen.pages import Page, Piece, Room
 from npukit.codegen.parts import Part, chain_records, commands_of, kernel_step, lower_parts
 from npukit.codegen.states import STATES, state_arrays, state_records
-from npukit.codegen.table import TABLE, Long
+from npukit.codegen.table import TABLE, TableProgram
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import keys_of_steps, layer_places
 from npukit.plan.ir.plan import PAGES, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait, orders_name
@@ -47,7 +47,7 @@ class Program:
     wrappers: tuple[str, ...]
     """Prototypes of plug-ins' functions that are called by name."""
     routines: tuple[Routine, ...]
-    table: Long | None = None
+    table: TableProgram | None = None
     """The source of a long program's table and records."""
     layer_places: tuple[int, ...] = ()
     """The number of each layer's place, in a table. Empty: each layer has a place of its own."""
@@ -93,12 +93,14 @@ def gather(
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
-    table, is_root = None, pe is plan.pes[0]
+    table = None
     if pe.is_table and len({part.engine.name for part in parts if part.chained}) < 2:
         firsts = frozenset(page.first for page in pe.orders.pages)
         runs = list(_runs(_pieces(pe.steps, parts), descriptors.is_signal, firsts))
         room, likes = _room_for_pages(plan, pe, arena), list(_likes(plan, pe, runs))
-        table = Long.of(runs, likes, descriptors, room, tuple(_cuts(runs, firsts)))
+        begins = [number for number, step in enumerate(accumulate(map(len, runs), initial=0)) if step in firsts]
+        pages = tuple(starmap(range, pairwise([*begins, len(runs)])))
+        table = TableProgram.of(runs, likes, descriptors, room, pages)
         steps = (TableStep(TABLE),)
         records, spans = tuple(table.records()), tuple(table.spans())
     else:
@@ -107,7 +109,7 @@ def gather(
         records, spans = tuple(_records(runs, descriptors)), tuple(len(run) for run in runs)
     return Program(
         pe=pe.pe,
-        is_root=is_root,
+        is_root=pe is plan.pes[0],
         arena=arena,
         parts=tuple(parts),
         layers=tuple(arena.operand(each.output) for each in pe.tiles),
@@ -152,12 +154,6 @@ def _room_for_pages(plan: Plan, pe: PePlan, arena: Arena) -> Room | None:
     buffer, name = pe.buffer(PAGES), orders_name(pe.pe)
     dram = next(each.offset for each in plan.dram if each.name == name)
     return Room(arena.place(buffer), buffer.bytes // 2, dram)
-
-
-def _cuts(runs: Sequence[Sequence[Piece]], firsts: Collection[int]) -> Iterator[range]:
-    """The runs of each page. `firsts`: the first step of each page."""
-    begins = [number for number, step in enumerate(accumulate(map(len, runs), initial=0)) if step in firsts]
-    return starmap(range, pairwise([*begins, len(runs)]))
 
 
 def _likes(plan: Plan, pe: PePlan, runs: Sequence[Sequence[Piece]]) -> Iterator[Hashable]:
@@ -206,19 +202,14 @@ def _records(runs: Sequence[Sequence[Piece]], descriptors: Descriptors) -> Itera
         yield from chain_records(parts) if parts else descriptors.chain(sends)
 
 
-def _waits(parts: Sequence[Part]) -> dict[str, str]:
-    """The wait function of each engine that runs asynchronously."""
-    return {part.engine.name: part.engine.abilities.wait for part in parts if part.engine.abilities.wait}
-
-
 def _with_purposes(
     runs: Sequence[Sequence[Piece]], descriptors: Descriptors, parts: Sequence[Part], purposes: Mapping[int, str]
 ) -> Iterator[FrameStep]:
     """The steps of the frame. `purposes`: the contents of messages, by the number of the plan's step."""
-    begin = 0
+    begin, waits = 0, {part.engine.name: part.engine.abilities.wait or "" for part in parts}
     for run in runs:
         found = dict.fromkeys(purposes[i] for i in range(begin, begin + len(run)) if i in purposes)
-        yield _step(run, descriptors, _waits(parts), "; ".join(found))
+        yield _step(run, descriptors, waits, "; ".join(found))
         begin += len(run)
 
 
@@ -232,14 +223,12 @@ def _step(run: Sequence[Piece], descriptors: Descriptors, waits: Mapping[str, st
         return RestoreStep(STATES, len(first.buffers))
     if isinstance(first, Send):
         return SendStep(descriptors.first(first.message), purpose)
-    return _chain_step([p for p in run if isinstance(p, Part)]) if first.chained else kernel_step(first)
-
-
-def _chain_step(run: Sequence[Part]) -> ChainStep:
-    form = run[0].engine.commands
+    if not first.chained:
+        return kernel_step(first)
+    form = first.engine.commands
     assert form is not None
-    layers = tuple((part.layer, tuple(commands_of(part))) for part in run)
-    return ChainStep(form, layers, run[0].submitted)
+    layers = tuple((part.layer, tuple(commands_of(part))) for part in run if isinstance(part, Part))
+    return ChainStep(form, layers, first.submitted)
 
 
 def _routines(parts: Sequence[Part]) -> tuple[Routine, ...]:
@@ -251,8 +240,8 @@ def _routines(parts: Sequence[Part]) -> tuple[Routine, ...]:
 
 def _headers(pe: PePlan, parts: Sequence[Part]) -> tuple[str, ...]:
     found = {part.engine.commands.header for part in parts if part.engine.commands}
-    messages = any(isinstance(step, Send | Wait) for step in pe.steps)
-    return tuple(sorted({*found, *([NOC_HEADER] if messages else [])}))
+    found |= {NOC_HEADER} if any(isinstance(step, Send | Wait) for step in pe.steps) else set()
+    return tuple(sorted(found))
 
 
 def _wrappers(parts: Sequence[Part]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from jinja2 import Environment
 from npukit import __version__
 from npukit.accel.core_filters import PRESCALED, VECTOR_LANES
 from npukit.accel.interface import Address
-from npukit.codegen.constants import Absolute, Array, Callee, Fields, Foreign, Number, Record, Value
+from npukit.codegen.constants import Absolute, Array, Callee, Foreign, Number, Record, Value
 from npukit.codegen.frame import FrameStep, TableStep, frame_as_c, frame_function, renamed, with_purposes
 from npukit.codegen.names import c_float, comment_text, foreign_arena, ranges
 from npukit.codegen.roles import LAYER_COUNT, Role, foreign_pes
@@ -133,10 +133,13 @@ def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
     if not isinstance(first, TableStep):
         return {"first_step": None, "frame": _frame(role.steps, role, observable=True, traces=traces)}
     records = chain.from_iterable(program.records for program in role.programs)
+    core = [(number, callee) for number, callee in enumerate(role.functions) if not callee.checked]
+    crowded = {callee: f"call_{callee.name}" for _, callee in core if len(callee.pointers) > REGISTERS}
+    core_calls = [(number, f"{crowded[each]}(with)" if each in crowded else _call(each)) for number, each in core]
     return {
         "first_step": places_of(role).address(first.symbol),
-        "core_calls": [(n, _core_call(each)) for n, each in enumerate(role.functions) if not each.checked],
-        "crowded": [(_by_itself(each), _call(each)) for each in role.functions if _is_crowded(each)],
+        "core_calls": [(number, f"{call};\nbreak;") for number, call in core_calls],
+        "crowded": [(name, _call(callee)) for callee, name in crowded.items()],
         "driver_calls": [(n, _driver_call(callee)) for n, callee in enumerate(role.functions) if callee.checked],
         "form": next((part.engine.commands for part in role.parts if part.chained), None),
         "paged": bool(role.first.pages),
@@ -149,19 +152,6 @@ def _call(callee: Callee) -> str:
     """The C of a call whose arguments come from a table."""
     kinds = ["as_address" if pointer else "as_number" for pointer in callee.pointers]
     return f"{callee.name}({', '.join(f'{kind}(with[{place}])' for place, kind in enumerate(kinds))})"
-
-
-def _core_call(callee: Callee) -> str:
-    call = f"{_by_itself(callee)}(with)" if _is_crowded(callee) else _call(callee)
-    return f"{call};\nbreak;"
-
-
-def _is_crowded(callee: Callee) -> bool:
-    return not callee.checked and len(callee.pointers) > REGISTERS
-
-
-def _by_itself(callee: Callee) -> str:
-    return f"call_{callee.name}"
 
 
 def _driver_call(callee: Callee) -> str:
@@ -219,7 +209,7 @@ def _tir_kernels(role: Role) -> list[TirKernel]:
 
 
 def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[str, str]:
-    kernels = _kernels(role)[0]
+    kernels, places = _kernels(role)[0], places_of(role)
     known = {
         "version": __version__,
         "program": role.first,
@@ -232,7 +222,7 @@ def _files(role: Role, names: Sequence[str], values: dict[str, object]) -> dict[
         "lanes": VECTOR_LANES,
         "prescaled": PRESCALED,
         "has_bool": any("bool " in f"{kernel.signature} {kernel.body}" for kernel in kernels),
-        "members": list(_members(role, places_of(role))),
+        "members": [_array(m) if isinstance(m, Array) else _record(m, places) for m in role.constants.members],
         "near": [_array(member) for member in role.constants.near],
         "helpers": helpers_as_c(),
         "buffers": list(_buffers(role)),
@@ -245,7 +235,8 @@ def places_of(role: Role) -> Places:
     """The C references to places in memory of the role."""
     pointers = frozenset(word.name for word in role.words if word.is_address)
     near = frozenset(member.symbol for member in role.constants.near)
-    return Places(role.constants.homes, role.constants.single_structs, pointers, near, role.numbers)
+    structs = frozenset(m.symbol for m in role.constants.members if isinstance(m, Record) and not m.listed)
+    return Places(role.constants.homes, structs, pointers, near, role.numbers)
 
 
 @dataclass(frozen=True)
@@ -296,9 +287,7 @@ class Places:
 @cache
 def _environment() -> Environment:
     environment = templates_in("net")
-    environment.filters["comment"] = comment_text
-    environment.filters["ranges"] = ranges
-    environment.filters["numbers"] = _lines
+    environment.filters |= {"comment": comment_text, "ranges": ranges, "numbers": _lines}
     return environment
 
 
@@ -313,24 +302,12 @@ class _Member:
     comment: str
 
 
-def _members(role: Role, places: Places) -> Iterator[_Member]:
-    for member in role.constants.members:
-        yield _array(member) if isinstance(member, Array) else _record(member, places)
-
-
 def _record(record: Record, places: Places) -> _Member:
     declaration = f"struct {record.struct} {record.symbol}{f'[{len(record.rows)}]' if record.listed else ''}"
-    value = _list(record.rows, places) if record.listed else _struct(record.rows[0], places)
+    rows = [[f".{name} = {places.field(value)}" for name, value in row] for row in record.rows]
+    lines = [f"{{ {', '.join(fields)} }}" for fields in rows] if record.listed else rows[0]
+    value = "{\n" + "".join(f"    {line},\n" for line in lines) + "}"
     return _Member(record.symbol, declaration, record.align, value, record.comment)
-
-
-def _struct(fields: Fields, places: Places) -> str:
-    return "{\n" + "".join(f"    .{name} = {places.field(value)},\n" for name, value in fields) + "}"
-
-
-def _list(rows: Sequence[Fields], places: Places) -> str:
-    lines = (", ".join(f".{name} = {places.field(value)}" for name, value in row) for row in rows)
-    return "{\n" + "".join(f"    {{ {line} }},\n" for line in lines) + "}"
 
 
 def _array(member: Array) -> _Member:
@@ -338,12 +315,9 @@ def _array(member: Array) -> _Member:
     kind = C_TYPES[str(values.dtype)]
     others = [user for user in member.users if user != member.symbol]
     comment = member.array.comment + (f"; also {', '.join(others)}" if others else "")
-    return _Member(member.symbol, f"{kind} {member.symbol}[{values.size}]", member.align, _numbers(values), comment)
-
-
-def _numbers(values: np.ndarray) -> str:
     numbers = (values.astype(np.uint8) if values.dtype == bool else values).ravel().tolist()
-    return "{\n" + _lines(map(c_float, numbers) if values.dtype.kind == "f" else numbers) + "\n}"
+    text = "{\n" + _lines(map(c_float, numbers) if values.dtype.kind == "f" else numbers) + "\n}"
+    return _Member(member.symbol, f"{kind} {member.symbol}[{values.size}]", member.align, text, comment)
 
 
 def _lines(numbers: Iterable[object]) -> str:
@@ -356,17 +330,9 @@ def _lines(numbers: Iterable[object]) -> str:
     return "\n".join(" ".join([indent, *words[first:last]]) for first, last in pairwise(breaks))
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A buffer's line in the memory map."""
-
-    symbol: str
-    offset: int
-    comment: str
-
-
-def _buffers(role: Role) -> Iterator[_Place]:
-    """The buffers of the first PE that the C names. Buffers whose place differs between PEs have no name."""
+def _buffers(role: Role) -> Iterator[dict[str, object]]:
+    """The buffers of the first PE that the C names: lines of the memory map. Buffers whose place differs between PEs
+    have no name."""
     program = role.first
     used = role.symbols() if role.own else program.offsets
     for buffer in program.arena.buffers.values():
@@ -374,4 +340,4 @@ def _buffers(role: Role) -> Iterator[_Place]:
         if place in used:
             what = f"{buffer.tensor} {buffer.box}" if buffer.tensor else buffer.name
             comment = comment_text(f"{what}, {buffer.bytes} bytes, steps {buffer.first} to {buffer.last}")
-            yield _Place(place, buffer.offset, comment)
+            yield {"symbol": place, "offset": buffer.offset, "comment": comment}

@@ -31,11 +31,9 @@ from npukit.codegen.program import Program
 from npukit.codegen.tensors import LayerTile, left_tiles
 from npukit.codegen.tir.kernels import kernel, nameless
 from npukit.net.ops.table import SPECS
-from npukit.plan.predict.memory import LAYER_BYTES, LAYER_NUMBER_BYTES, WORD
+from npukit.plan.predict.memory import ALIGNMENT, LAYER_BYTES, LAYER_NUMBER_BYTES, WORD, aligned
 
 _Found = TypeVar("_Found")
-
-ALIGNMENT = 16
 
 BYTES_OF_A_LETTER = 1
 """Bytes of code for each letter of a kernel's C. Measured on the 39 kernels of SmolLM2: 0.26 to 0.79."""
@@ -80,7 +78,7 @@ class OwnLayout:
     @property
     def bytes(self) -> int:
         ends = [offset + member.bytes for offset, member in self.parts]
-        return _up(max([self.words[0] + WORD * len(self.words[1]), *ends]))
+        return aligned(max([self.words[0] + WORD * len(self.words[1]), *ends]))
 
 
 @dataclass(frozen=True)
@@ -198,47 +196,42 @@ def _code(program: Program, kernels: _Kernels) -> object:
 
 class _Kernels:
     """The kernels made from TIR for all programs, numbered by their C. Tiles whose C depends on the same values are
-    printed once."""
+    printed once. `bytes`: the code of each function that a table calls, with the call."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._texts: list[int] = []
         self._called: dict[int, dict[Callee, Callee]] = {}
         self.bytes: dict[Callee, int] = {}
-        """Bytes of code of each function that a table calls, with the call."""
 
     def number(self, part: Part) -> int:
         tile = part.tile
         operands, anywhere = (tile.output, *tile.inputs), SPECS[tile.op.kind].elementwise
         places = tuple((e.box.shape if anywhere else e.box, e.row_stride, e.pixel_stride) for e in operands)
         constants = tuple((c.symbol, str(c.values.dtype), c.values.size) for c in part.lowered.constants)
-        told = tile.op.name, places, tile.scratch is None, constants
-        if told not in self._numbers:
-            self._numbers[told] = self._printed(nameless(kernel(tile, part.lowered.constants)))
-        return self._numbers[told]
-
-    def _printed(self, text: tuple[str, str]) -> int:
-        if text not in self._numbers:
-            self._numbers[text] = len(self._texts)
-            self._texts.append(BYTES_OF_A_LETTER * len("".join(text[1].split())))
-        return self._numbers[text]
+        key = tile.op.name, places, tile.scratch is None, constants
+        if key not in self._numbers:
+            text = nameless(kernel(tile, part.lowered.constants))
+            if text not in self._numbers:
+                self._numbers[text] = len(self._texts)
+                self._texts.append(BYTES_OF_A_LETTER * len("".join(text[1].split())))
+            self._numbers[key] = self._numbers[text]
+        return self._numbers[key]
 
     def called(self, program: Program) -> Mapping[Callee, Callee]:
         """The functions that a table calls, from the program's names to names common to all programs. Kernels are named
         by number."""
-        if id(program) not in self._called:
-            self._called[id(program)] = dict(self._calls_of(program)) if program.table else {}
-        return self._called[id(program)]
-
-    def _calls_of(self, program: Program) -> Iterator[tuple[Callee, Callee]]:
+        if id(program) in self._called:
+            return self._called[id(program)]
+        common = self._called[id(program)] = dict[Callee, Callee]()
         sizes = {routine.name: routine.bytes for routine in program.routines}
-        for part in program.parts:
+        for part in program.parts if program.table else ():
+            number = self.number(part) if part.from_tir else None
             for callee in () if part.chained else callees_of(part):
-                number = self.number(part) if part.from_tir else None
-                found = callee if number is None else replace(callee, name=str(number))
+                common[callee] = callee if number is None else replace(callee, name=str(number))
                 size = sizes.get(callee.name, 0) if number is None else self._texts[number]
-                self.bytes[found] = CODE_OF_A_CALL + size
-                yield callee, found
+                self.bytes[common[callee]] = CODE_OF_A_CALL + size
+        return common
 
 
 @dataclass
@@ -311,31 +304,31 @@ class _Identities:
         self._found: dict[str, int] = {}
 
     def all(self) -> frozenset[int]:
-        return frozenset(self.of(symbol) for symbol in self.symbols())
+        return frozenset(map(self.of, self.symbols()))
 
-    def symbols(self) -> Iterator[str]:
-        yield from self._arrays
-        yield from self._records
+    def symbols(self) -> tuple[str, ...]:
+        return *self._arrays, *self._records
+
+    def laid_out(self, chosen: Callable[[int], bool]) -> Constants:
+        """The program's data of the chosen identities."""
+        arrays = [array for array in self._program.arrays if chosen(self.of(array.symbol))]
+        return lay_out(arrays, [record for record in self._program.records if chosen(self.of(record.symbol))])
 
     def of(self, symbol: str) -> int:
         """The identity of a symbol's data, found after the identities of all data it refers to. No recursion: chains of
         commands are long."""
         wanted = [symbol]
         while wanted and symbol not in self._found:
-            missing = [each for each in self._referred_to(wanted[-1]) if each not in self._found]
+            rows = self._records[wanted[-1]].rows if wanted[-1] in self._records else ()
+            values = (value for row in rows for _, value in row)
+            addresses = (value.address if isinstance(value, Number) else value for value in values)
+            missing = [a.symbol for a in addresses if isinstance(a, Address) and a.symbol not in self._found]
             if missing:
                 wanted += missing
             else:
                 done = wanted.pop()
                 self._found[done] = self._known.setdefault(self._content(done), len(self._known))
         return self._found[symbol]
-
-    def _referred_to(self, symbol: str) -> Iterator[str]:
-        rows = self._records[symbol].rows if symbol in self._records else ()
-        for value in (value for row in rows for _, value in row):
-            address = value.address if isinstance(value, Number) else value
-            if isinstance(address, Address):
-                yield address.symbol
 
     def _content(self, symbol: str) -> object:
         if symbol in self._program.offsets:
@@ -352,9 +345,7 @@ class _Identities:
         if isinstance(value, int | str):
             return value
         match value:
-            case Number(address):
-                return self.value(address)
-            case Address(symbol, offset):
+            case Number(Address(symbol, offset)) | Address(symbol, offset):
                 return self.of(symbol), offset
             case Foreign(pe, offset):
                 return "foreign", pe, offset
@@ -371,12 +362,8 @@ def _role(programs: Sequence[Program], kernels: _Kernels) -> Role:
     called = [kernels.called(program) for program in programs]
     identities = [_Identities(*each) for each in zip(programs, repeat(known), called, strict=False)]
     common = frozenset.intersection(*(each.all() for each in identities))
-    constants = lay_out(
-        [array for array in first.arrays if identities[0].of(array.symbol) in common],
-        [record for record in first.records if identities[0].of(record.symbol) in common],
-    )
-    offsets = constants.offsets_by_symbol
-    places = {identities[0].of(symbol): offset for symbol, offset in offsets.items()}
+    constants = identities[0].laid_out(lambda identity: identity in common)
+    places = {identities[0].of(symbol): offset for symbol, offset in constants.offsets_by_symbol.items()}
     functions = {callee: number for number, callee in enumerate(_once(each.values() for each in called))}
     numbers = [{own: functions[found] for own, found in each.items()} for each in called]
     named = _named(programs, kernels) if first.table else {}
@@ -397,21 +384,16 @@ def _named(programs: Sequence[Program], kernels: _Kernels) -> Mapping[Hashable, 
     """The parts of tables with distinct C, each under a unique name. The key of a kernel is its number."""
     found: dict[Hashable, Part] = {}
     for part in chain.from_iterable(program.parts for program in programs):
-        key = str(kernels.number(part)) if part.from_tir else (part.engine.name, _what_is_called(part))
+        called = None if part.chained else tuple(callees_of(part))
+        key = str(kernels.number(part)) if part.from_tir else (part.engine.name, called)
         found.setdefault(key, part)
     names = Names()
-    return {key: _renamed(part, names.identifier(part.tile.name)) for key, part in found.items()}
-
-
-def _what_is_called(part: Part) -> Hashable:
-    return None if part.chained else tuple(callees_of(part))
-
-
-def _renamed(part: Part, name: str) -> Part:
-    old = part.tile.name
-    arrays = (replace(each, symbol=name + each.symbol.removeprefix(old)) for each in part.lowered.constants)
-    lowered = replace(part.lowered, constants=tuple(arrays))
-    return replace(part, tile=replace(part.tile, name=name), lowered=lowered)
+    for key, part in found.items():
+        old, name = part.tile.name, names.identifier(part.tile.name)
+        arrays = (replace(each, symbol=name + each.symbol.removeprefix(old)) for each in part.lowered.constants)
+        lowered = replace(part.lowered, constants=tuple(arrays))
+        found[key] = replace(part, tile=replace(part.tile, name=name), lowered=lowered)
+    return found
 
 
 @dataclass(frozen=True)
@@ -475,13 +457,12 @@ class _Sharing:
         start = LAYER_BYTES * self.places if own_layers else 0
         end = start + WORD * len(words)
         if own_layers and program.layer_places:
-            layers.append((end, numbers := _numbers_of_layers(program)))
+            values = np.array(program.layer_places, np.uint16)
+            numbers = Array(ConstantArray("layer_numbers", values, align=2, comment="place of each layer"), ())
+            layers.append((end, numbers))
             end += numbers.bytes
-        kept = lay_out(
-            [array for array in program.arrays if identities.of(array.symbol) not in self.common],
-            [record for record in program.records if identities.of(record.symbol) not in self.common],
-        )
-        base = _up(end)
+        kept = identities.laid_out(lambda identity: identity not in self.common)
+        base = aligned(end)
         placed = [(base + offset, member) for offset, member in zip(kept.offsets, kept.members, strict=True)]
         homes = {symbol: base + offset for symbol, offset in kept.offsets_by_symbol.items()}
         found = ((symbol, self.common.get(identities.of(symbol))) for symbol in identities.symbols())
@@ -495,30 +476,13 @@ class _Sharing:
 
 
 def _layers_record(tiles: Sequence[LayerTile]) -> Record:
-    rows: tuple[Fields, ...] = tuple(
-        (
-            ("data", tile.place),
-            ("row_bytes", tile.row_bytes),
-            ("rows", tile.rows.count),
-            ("row_stride", tile.rows.stride),
-            ("planes", tile.planes.count),
-            ("plane_stride", tile.planes.stride),
-        )
-        for tile in tiles
-    )
+    names = ("data", "row_bytes", "rows", "row_stride", "planes", "plane_stride")
+    members = [(t.place, t.row_bytes, t.rows.count, t.rows.stride, t.planes.count, t.planes.stride) for t in tiles]
+    rows: tuple[Fields, ...] = tuple(tuple(zip(names, each, strict=True)) for each in members)
     return Record("net_layers", "net_layer", rows, WORD, LAYER_BYTES, "what each layer leaves behind", listed=True)
-
-
-def _numbers_of_layers(program: Program) -> Array:
-    values = np.array(program.layer_places, np.uint16)
-    return Array(ConstantArray("layer_numbers", values, align=2, comment="place of each layer"), ())
 
 
 def foreign_pes(members: Sequence[Member]) -> set[int]:
     """PEs whose activations the members refer to."""
     records = (member for member in members if not isinstance(member, Array))
     return {v.pe for record in records for row in record.rows for _, v in row if isinstance(v, Foreign)}
-
-
-def _up(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT

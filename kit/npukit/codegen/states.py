@@ -26,9 +26,13 @@ def state_arrays(net: Net, pe: PePlan, arena: Arena) -> Iterator[ConstantArray]:
 
 def state_records(net: Net, pe: PePlan, arena: Arena) -> Iterator[Record]:
     """The table of all parts, if there are any."""
-    rows = tuple(_row(place, value) for place, value in _begins(net, pe, arena))
+    rows = list[Fields]()
+    for symbol, value in _begins(net, pe, arena):
+        begins = ("initial", Address(symbol)) if initial_bytes(value) else ("fill", value.tobytes()[0])
+        rows.append((("data", Address(symbol.removesuffix("_begins"))), ("bytes", value.nbytes), begins))
     if rows:
-        yield Record(STATES, "net_state", rows, WORD, STATE_BYTES, "states, kept from frame to frame", listed=True)
+        comment = "states, kept from frame to frame"
+        yield Record(STATES, "net_state", tuple(rows), WORD, STATE_BYTES, comment, listed=True)
 
 
 def _begins(net: Net, pe: PePlan, arena: Arena) -> Iterator[tuple[str, np.ndarray]]:
@@ -38,8 +42,3 @@ def _begins(net: Net, pe: PePlan, arena: Arena) -> Iterator[tuple[str, np.ndarra
         buffer = arena.buffers[name]
         box = tuple(map(slice, buffer.box.start, buffer.box.stop))
         yield f"{arena.place(buffer)}_begins", initial[buffer.tensor][box]
-
-
-def _row(symbol: str, value: np.ndarray) -> Fields:
-    begins = ("initial", Address(symbol)) if initial_bytes(value) else ("fill", value.tobytes()[0])
-    return ("data", Address(symbol.removesuffix("_begins"))), ("bytes", value.nbytes), begins

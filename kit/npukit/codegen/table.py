@@ -43,7 +43,8 @@ def templates_of(runs: Sequence[Run]) -> Templates:
     alike: dict[object, list[Part]] = {}
     for part in (run[0] for run in runs if len(run) == 1):
         if isinstance(part, Part) and part.streamed and len(commands_of(part)) == 1:
-            alike.setdefault(_but_for_addresses(part), []).append(part)
+            numbers = tuple((n, None if isinstance(v, Address) else v) for n, v in _fields(part).items())
+            alike.setdefault((part.op, numbers), []).append(part)
     return {part.tile.name: template for parts in alike.values() for part, template in _shared(parts)}
 
 
@@ -58,10 +59,6 @@ def _shared(parts: Sequence[Part]) -> Iterator[tuple[Part, Template]]:
         yield from ((part, template) for part in parts)
 
 
-def _but_for_addresses(part: Part) -> object:
-    return part.op, tuple((n, None if isinstance(value, Address) else value) for n, value in _fields(part).items())
-
-
 def _fields(part: Part) -> dict[str, Field]:
     code = part.lowered.code
     assert isinstance(code, Commands)
@@ -69,7 +66,7 @@ def _fields(part: Part) -> dict[str, Field]:
 
 
 @dataclass(frozen=True)
-class Made:
+class RunRows:
     """The records of a run, and its rows of the table."""
 
     records: tuple[Record, ...]
@@ -78,20 +75,21 @@ class Made:
     """The arguments of the run's calls, always in memory, even if the rows are in a page."""
 
     @classmethod
-    def of(cls, run: Run, descriptors: Descriptors, templates: Templates) -> Made:
-        records, called = _records(run, descriptors, templates), _called(run)
-        rows = _call(called) if called else _rows(run, descriptors, templates)
-        return cls(tuple(records), tuple(rows), (arguments_of(called),) if called else ())
+    def of(cls, run: Run, descriptors: Descriptors, templates: Templates) -> RunRows:
+        records, first = tuple(_records(run, descriptors, templates)), run[0]
+        if isinstance(first, Part) and not first.chained:
+            return cls(records, tuple(_calls(first)), (arguments_of(first),))
+        return cls(records, tuple(_rows(run, descriptors, templates)))
 
 
 @dataclass(frozen=True)
-class Long:
+class TableProgram:
     """A long program as runs. Signals are in separate runs from other messages. Equal runs are made once."""
 
     runs: Sequence[Run]
     likes: Sequence[int]
     """The kind of each run. Runs of the same kind are equal."""
-    made: Mapping[int, Made]
+    made: Mapping[int, RunRows]
     """The constants and rows of the first run of each kind."""
     stretches: Sequence[Stretch]
     before: tuple[Fields, ...] = ()
@@ -109,7 +107,7 @@ class Long:
         descriptors: Descriptors,
         room: Room | None = None,
         cuts: tuple[range, ...] = (),
-    ) -> Long:
+    ) -> TableProgram:
         """The program of these runs. `alike`: a key of each run; runs with equal keys are made once. A run in a page is
         never shared, as each page has its own orders."""
         kept = cuts[0].start if cuts else len(runs)
@@ -119,23 +117,23 @@ class Long:
         firsts = dict(zip(reversed(likes), reversed(runs), strict=True))
         different = {like: firsts[like] for like in likes}
         templates = templates_of([firsts[like] for like in dict.fromkeys(likes[:kept])])
-        made = {like: Made.of(run, descriptors, templates) for like, run in different.items()}
+        made = {like: RunRows.of(run, descriptors, templates) for like, run in different.items()}
         again = stretches(likes[:kept], [len(made[like].rows) for like in likes[:kept]])
         return cls(runs, likes, made, again, room=room, cuts=cuts)
 
-    def of_twin(self, steps: Sequence[Step], descriptors: Descriptors, room: Room | None) -> Long:
+    def of_twin(self, steps: Sequence[Step], descriptors: Descriptors, room: Room | None) -> TableProgram:
         """The program of a PE that does the same with these steps: only messages differ."""
         runs: list[Sequence[Piece]] = []
         made, begin = dict(self.made), 0
         for like, run in zip(self.likes, self.runs, strict=True):
             sends = [step for step in steps[begin : begin + len(run)] if isinstance(step, Send)]
             if sends and made[like] is self.made[like]:
-                made[like] = Made.of(sends, descriptors, {})
+                made[like] = RunRows.of(sends, descriptors, {})
             runs.append(sends or run)
             begin += len(run)
         return replace(self, runs=runs, made=made, room=room)
 
-    def enclosed(self, first: SendStep | WaitStep, last: SendStep | WaitStep) -> Long:
+    def enclosed(self, first: SendStep | WaitStep, last: SendStep | WaitStep) -> TableProgram:
         """The same program with a step before all others and one after all others."""
         return replace(self, before=(_step_row(first), *self.before), behind=(*self.behind, _step_row(last)))
 
@@ -145,7 +143,12 @@ class Long:
             yield from self.made[like].records
         for like in dict.fromkeys(self.likes):
             yield from self.made[like].arguments
-        yield self._table()
+        rows = list(self._rows_before_pages)
+        if self.room:  # fetch the first page before, and continue there
+            begin = fetch(self.pages[0].bytes, self.room, 0)
+            rows = [*begin, *rows, row("NET_PAGE", count=1, what=self.room.place(0))]
+        table = (*self.before, *rows, *self.behind, row("NET_END"))
+        yield Record(TABLE, "net_step", table, STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True)
 
     @property
     def _kept(self) -> int:
@@ -157,7 +160,11 @@ class Long:
         """The pages of the program's orders, if these lie in DRAM."""
         if self.room is None:
             return ()
-        found = [_page([self.made[self.likes[number]] for number in cut]) for cut in self.cuts]
+        runs = [[self.made[self.likes[number]] for number in cut] for cut in self.cuts]
+        found = [
+            Page(tuple(row for run in page for row in run.rows), tuple(each for run in page for each in run.records))
+            for page in runs
+        ]
         rows = ROWS_OF_A_FETCH + len(self._rows_before_pages) + 1
         return linked(found, self.room, Number(Address(TABLE, STEP_BYTES * (len(self.before) + rows))))
 
@@ -169,11 +176,6 @@ class Long:
             for number in part:
                 yield from (len(self.runs[number]), *[0] * (len(self.made[self.likes[number]].rows) - 1))
             yield from [0] if self.cuts else ()
-
-    def _table(self) -> Record:
-        begin, turn = self._entry()
-        every = (*self.before, *begin, *self._rows_before_pages, *turn, *self.behind, row("NET_END"))
-        return Record(TABLE, "net_step", every, STEP_BYTES // 2, STEP_BYTES, "the steps of a frame", listed=True)
 
     @cached_property
     def _rows_before_pages(self) -> Sequence[Fields]:
@@ -192,16 +194,6 @@ class Long:
                 table += rows[unit]
         return table
 
-    def _entry(self) -> tuple[Sequence[Fields], Sequence[Fields]]:
-        """The rows at the start of a frame that fetch the first page, and the row that continues there."""
-        if self.room is None:
-            return (), ()
-        return fetch(self.pages[0].bytes, self.room, 0), [row("NET_PAGE", count=1, what=self.room.place(0))]
-
-
-def _page(made: Sequence[Made]) -> Page:
-    return Page(tuple(row for each in made for row in each.rows), tuple(r for each in made for r in each.records))
-
 
 def _records(run: Run, descriptors: Descriptors, templates: Templates) -> Iterable[Record]:
     """The records of a run. Signals need no descriptors, and pieces with a shared template no commands."""
@@ -211,17 +203,11 @@ def _records(run: Run, descriptors: Descriptors, templates: Templates) -> Iterab
         return []
     sends = [piece.message for piece in run if isinstance(piece, Send)]
     if sends and descriptors.is_signal(sends[0]):
-        return [told for told in map(descriptors.told_at_once, sends) if told]
+        return [receivers for receivers in map(descriptors.receivers, sends) if receivers]
     return chain_records(parts) if parts else descriptors.chain(sends)
 
 
-def _called(run: Run) -> Part | None:
-    """The run's part if it is a call."""
-    first = run[0]
-    return first if isinstance(first, Part) and not first.chained else None
-
-
-def _call(part: Part) -> Iterator[Fields]:
+def _calls(part: Part) -> Iterator[Fields]:
     """A row for each call of a layer."""
     symbol, onward, place, callees = arguments_of(part).symbol, _onward(part), 0, callees_of(part)
     kind = "NET_DRIVE" if callees[0].checked else "NET_CALL"
@@ -249,11 +235,11 @@ def _messages(numbers: Sequence[int], descriptors: Descriptors) -> Iterator[Fiel
         yield row("NET_SEND", what=Number(Address(descriptors.first(numbers[0]))))
         return
     for number in numbers:
-        signals, told = list(descriptors.signals(number)), descriptors.told_at_once(number)
-        if told:
+        signals, receivers = list(descriptors.signals(number)), descriptors.receivers(number)
+        if receivers:
             _, flag, what = signals[-1]
             yield row("NET_SIGNALS", flag=flag, count=len(signals), what=what)
-            yield row("NET_TO", what=Number(Address(told.symbol)))
+            yield row("NET_TO", what=Number(Address(receivers.symbol)))
             continue
         for pe, flag, what in signals:
             yield row("NET_SIGNAL", flag=flag, count=pe, what=what)
@@ -288,6 +274,4 @@ def _onward(part: Part) -> int:
 def _step_row(step: SendStep | WaitStep) -> Fields:
     if isinstance(step, SendStep):
         return row("NET_SEND", what=Number(Address(step.symbol)))
-    assert isinstance(step.flag, int)
-    assert isinstance(step.count, int)
     return row("NET_WAIT", flag=step.flag, count=step.count)

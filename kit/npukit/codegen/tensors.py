@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -58,27 +59,19 @@ class LayerTile:
         return _address(self.place)
 
 
-def input_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
-    """The rows of all inputs."""
-    return [_row(net, plan, program, name, f"input_{index}") for index, name in enumerate(net.inputs)]
-
-
-def output_rows(net: Net, plan: Plan, program: Program) -> list[TensorRow]:
-    """The rows of all outputs."""
-    return [_row(net, plan, program, name, f"output_{index}") for index, name in enumerate(net.outputs)]
+def tensor_rows(net: Net, plan: Plan, program: Program, end: Literal["input", "output"]) -> list[TensorRow]:
+    """The rows of all inputs, or of all outputs."""
+    names = net.inputs if end == "input" else net.outputs
+    return [_row(net, plan, program, name, f"{end}_{index}") for index, name in enumerate(names)]
 
 
 def _row(net: Net, plan: Plan, program: Program, name: str, end: str) -> TensorRow:
+    """The row of an input or output in the host's form, with the conversion by the link."""
     dram, here = {buffer.name: buffer for buffer in plan.dram}, held(net, name)
     if here in dram:
         row = _in_dram(net, [dram[in_frame(here, frame)] for frame in range(plan.frames)])
     else:
         row = _in_arena(net, plan, program, here, f"{end}_frames")
-    return _converted(net, name, end, row)
-
-
-def _converted(net: Net, name: str, end: str, row: TensorRow) -> TensorRow:
-    """The row of an input or output in the host's form, with the conversion."""
     ops = conversions_of(net, name)
     if not ops:
         return row

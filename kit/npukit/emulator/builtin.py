@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from npukit.board.board import AcceleratorSlot, Board, Flash, Memory, Noc
+from npukit.board.board import AcceleratorSlot, Board, Noc
 from npukit.board.cores import CORES
 from npukit.board.noc import DRAM
 from npukit.board.registers import UartRegisters
 from npukit.emulator.fault_plan import FaultPlan
-from npukit.emulator.faults import explain, in_words
+from npukit.emulator.faults import AddressNames, explain, in_words
 from npukit.emulator.messages import last_messages
 from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import address_of, load_segments, stack_and_code, where
-from npukit.emulator.races import Names
 from npukit.emulator.schedule import Schedule
 from npukit.emulator.trace_records import TraceRecords
 from npukit.emulator.waiting import Senders, Waiting, chain_of_waits
@@ -66,6 +65,11 @@ class Emulator:
     contents of the DRAM of these `chips`.
     """
 
+    _debugged: int | None = None
+    """The PE under a debugger."""
+    _flash: Mapping[str, Any] | None = None
+    """The board's boot flash."""
+
     def __init__(
         self,
         board: Board,
@@ -90,7 +94,11 @@ class Emulator:
         the random bytes in every SRAM at power-on. `predicted_cycles`: of a frame; the time limit of `read` depends on
         it.
         """
-        _check(board)
+        if "emulator" not in board.runs_on:
+            raise NpukitError(
+                f"board {board.name} does not run on the built-in emulator",
+                tries=[f"--on {other}" for other in board.runs_on],
+            )
         self._board = board
         self._models = dict(models or {})
         self._strict, self._races, self._plan, self._senders = strict, races, plan, dict(senders or {})
@@ -155,14 +163,7 @@ class Emulator:
     def counters(self, pe: int) -> EmulatorCounters:
         self._check_pe(pe)
         reply, _ = self._worker.ask("counters", pe=pe)
-        return EmulatorCounters(
-            instructions=reply["instructions"],
-            cycles=reply["cycles"],
-            asleep=reply["asleep"],
-            npu_busy=reply["accelerators_busy"],
-            dma_bytes=reply["dma_bytes"],
-            device_errors=reply["device_errors"],
-        )
+        return EmulatorCounters(**{field.name: reply[field.name] for field in fields(EmulatorCounters)})
 
     def read_memory(self, pe: int, address: int, size: int) -> bytes:
         """SRAM of a PE. A `pe` of `0x8000_0000 + n` stands for the DRAM of chip n."""
@@ -218,7 +219,7 @@ class Emulator:
             chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
         ends = [pe for pe in dict.fromkeys((chain[0], chain[-1])) if self._elf(pe)]
         registers = [f"registers of PE {pe}: {in_words(self._names(pe), self._registers(pe))}" for pe in ends]
-        why = [] if self._outcome == "idle" else [self._patience.told(self._now)]
+        why = [] if self._outcome == "idle" else [self._patience.in_words(self._now)]
         return (*why, *lines, *registers, *last_messages(self._worker.ask("notes")[0]["notes"], chain))
 
     @property
@@ -244,12 +245,12 @@ class Emulator:
         return where(elf, pc) if elf else ""
 
     def _start(self) -> None:
-        mesh = self._board.mesh
+        mesh, kinds = self._board.mesh, self._board.kind
         self._worker.ask(
             "create",
             figures={**_figures(self._board), "seed": self._seed},
-            memories=[_described(memory) for memory in _memories(self._board)],
-            small_memories=_small_memories(self._board),
+            memories=list(_memories(self._board)),
+            small_memories={pe: kind.memory_bytes for kind in kinds if kind.memory_bytes for pe in kind.numbers},
             rules=self._board.emulator.rules if self._board.emulator else (),
             cores=list(_cores(self._board)),
             accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],
@@ -261,25 +262,15 @@ class Emulator:
             races=self._races,
             workers=self._workers,
             faults=self._plan.for_worker(self._board) if self._plan else None,
-            debug=self._debugged(),
-            flash=self._flash(),
+            debug=self._debugged,
+            flash=self._flash,
         )
         for image in self._images:
             self._load(image)
         for place, data in self._dram.items():
             self.write_memory(place, 0, data)
-        first = (
-            [self._board.root_pe] if self._board.shares_memory else [pe for image in self._images for pe in image.pes]
-        )
-        self._worker.ask("reset", pes=sorted(first))
-
-    def _debugged(self) -> int | None:
-        """The PE under a debugger, or None."""
-        return None
-
-    def _flash(self) -> dict[str, Any] | None:
-        """The flash that the board boots from, or None."""
-        return None
+        pes = sorted(pe for image in self._images for pe in image.pes)
+        self._worker.ask("reset", pes=[self._board.root_pe] if self._board.shares_memory else pes)
 
     def _accelerator(self, slot: AcceleratorSlot) -> dict[str, Any]:
         library = self._models.get(slot.name)
@@ -320,8 +311,7 @@ class Emulator:
         return outcome
 
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
-        accelerators = [slot.name for slot in self._board.accelerator if slot.base is not None]
-        programs = Names(self._elf, accelerators)
+        programs = AddressNames(self._elf, [slot.name for slot in self._board.accelerator if slot.base is not None])
         return explain(fault, self._names(fault["pe"]), programs, self._worker.ask("notes")[0]["notes"])
 
     def _elf(self, pe: int) -> Path | None:
@@ -349,10 +339,15 @@ _MESH_UART = UartRegisters(receive=0, send=0, readable=(4, 1), writable=(4, 2))
 _NO_REGISTER = 0xFFFF_FFFF
 
 
-def _memories(board: Board) -> tuple[Memory, ...]:
-    """The memory with the code, then the others."""
-    code = board.memory_for("code")
-    return (code, *(memory for memory in board.memory if memory != code))
+def _memories(board: Board) -> Iterator[tuple[int, ...]]:
+    """Address, size, waits and cache of each memory; first of the memory with the code."""
+    for memory in sorted(board.memory, key=lambda memory: "code" not in memory.holds):
+        waits = memory.waits
+        if waits is None:
+            yield memory.origin, memory.size, *(0,) * 6
+        else:
+            lines = (waits.line_bytes, waits.lines, waits.ways, waits.data_lines or 0)
+            yield memory.origin, memory.size, waits.cycles, waits.following, *lines
 
 
 def _cores(board: Board) -> Iterator[dict[str, Any]]:
@@ -366,21 +361,6 @@ def _cores(board: Board) -> Iterator[dict[str, Any]]:
         yield {"pes": own, **facts, "cycles": dict(core.cycles)}
 
 
-def _small_memories(board: Board) -> dict[int, int]:
-    """PEs with less memory than others, and their bytes."""
-    found = ((pe, board.memory_bytes_of(pe)) for kind in board.kind for pe in sorted(kind.numbers))
-    return {pe: size for pe, size in found if size}
-
-
-def _described(memory: Memory) -> tuple[int, ...]:
-    """A memory in the worker's format: address, size, waits and their cache."""
-    waits = memory.waits
-    if waits is None:
-        return (memory.origin, memory.size, *(0,) * 6)
-    lines = (waits.line_bytes, waits.lines, waits.ways, waits.data_lines or 0)
-    return (memory.origin, memory.size, waits.cycles, waits.following, *lines)
-
-
 def _noc_figures(noc: Noc | None) -> dict[str, int]:
     """Figures of the network-on-chip; zeros without one. Shared memory has neither registers nor a DMA."""
     values = noc.model_dump() if noc else dict.fromkeys(Noc.model_fields, 0)
@@ -391,25 +371,12 @@ def _noc_figures(noc: Noc | None) -> dict[str, int]:
     return {**values, **places, "chip_link_bytes_per_100_cycles": noc.chip_link_bytes_per_100_cycles if noc else 0}
 
 
-def _check(board: Board) -> None:
-    if "emulator" not in board.runs_on:
-        raise NpukitError(
-            f"board {board.name} does not run on the built-in emulator",
-            tries=[f"--on {other}" for other in board.runs_on if other != "emulator"],
-        )
-
-
-def _boot_figures(flash: Flash | None) -> dict[str, int]:
-    base, window, size = (flash.base, flash.window, flash.loader_bytes) if flash else (0, 0, 0)
-    return {"boot_base": base, "boot_window": window, "boot_bytes": size}
-
-
 def _stock_figures(board: Board) -> dict[str, int]:
     """Offsets of the registers of a UART and a timer, and bits of the UART."""
     stock = board.emulator
     uart = stock.uart if stock else _MESH_UART
     timer = stock.timer if stock else None
-    offsets = timer.model_dump(exclude={"down"}) if timer else dict.fromkeys(("count", "high", "capture"))
+    offsets = {f"timer_{name}": getattr(timer, name, None) for name in ("count", "high", "capture")}
     offsets |= {"uart_receive_to": uart.receive_to, "uart_send_from": uart.send_from}
     return {
         "stock": stock is not None,
@@ -424,16 +391,13 @@ def _stock_figures(board: Board) -> dict[str, int]:
         "uart_says_full": uart.full is not None,
         "uart_bytes": uart.bytes,
         "timer_down": timer is not None and timer.down,
-        **{_figure_name(name): _NO_REGISTER if at is None else at for name, at in offsets.items()},
+        **{name: _NO_REGISTER if at is None else at for name, at in offsets.items()},
     }
-
-
-def _figure_name(name: str) -> str:
-    return name if name.startswith("uart_") else f"timer_{name}"
 
 
 def _figures(board: Board) -> dict[str, int]:
     """The board's figures under the names of the worker's core."""
+    flash = board.flash
     return {
         **_noc_figures(board.noc),
         "clock_hz": board.core.clock_hz,
@@ -443,7 +407,9 @@ def _figures(board: Board) -> dict[str, int]:
         "baud": board.uart.baud,
         "uart_base": board.uart.base,
         "events_base": board.events.base if board.events else 0,
-        **_boot_figures(board.flash),
+        "boot_base": flash.base if flash else 0,
+        "boot_window": flash.window if flash else 0,
+        "boot_bytes": flash.loader_bytes if flash else 0,
         "timer_base": board.timer.base,
         "timer_hz": board.timer.hz or board.core.clock_hz,
         "chip_columns": board.mesh.chips.columns,

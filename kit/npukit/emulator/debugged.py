@@ -48,9 +48,10 @@ class DebuggedEmulator(Emulator):
         core = CORES[board.cpu_of(debugger.pe)]
         if core.architecture is not CORTEX_M:
             raise NpukitError(f"the built-in emulator shows gdb no {core.title}", tries=["no --gdb"])
-        self._pe = debugger.pe
+        self._pe = self._debugged = debugger.pe
         self._breakpoints: set[int] = set()
         self._gdb = GdbServer(debugger.port, self)
+        self.port = self._gdb.port
         try:
             super().__init__(board, images, models, dram, chips=chips, strict=True, plan=plan, senders=senders)
         except BaseException:
@@ -61,10 +62,6 @@ class DebuggedEmulator(Emulator):
         self._gdb.close()
         super().close()
 
-    @property
-    def port(self) -> int:
-        return self._gdb.port
-
     def registers(self) -> list[int]:
         """r0-r12, sp, lr, pc, xpsr, fpscr, s0-s31."""
         return self._registers(self._pe)
@@ -73,13 +70,14 @@ class DebuggedEmulator(Emulator):
         self._worker.ask("set_register", pe=self._pe, number=number, value=value)
 
     def memory(self, address: int, size: int) -> bytes | None:
-        """Bytes of the PE's SRAM. None outside its memory."""
+        """Bytes of the PE's SRAM. None outside memory."""
         try:
             return self.read_memory(self._pe, address, size)
         except NpukitError:
             return None
 
     def set_memory(self, address: int, data: bytes) -> bool:
+        """Write the PE's SRAM. False outside memory."""
         try:
             self.write_memory(self._pe, address, data)
         except NpukitError:
@@ -89,9 +87,6 @@ class DebuggedEmulator(Emulator):
     def set_breakpoint(self, address: int, on: bool) -> None:
         self._worker.ask("breakpoint", address=address, on=on)
         (self._breakpoints.add if on else self._breakpoints.discard)(address)
-
-    def _debugged(self) -> int | None:
-        return self._pe
 
     def _run(self, until: int | None, *, stop_at_output: bool, seconds: float) -> str:
         try:

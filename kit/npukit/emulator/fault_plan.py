@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -27,9 +27,7 @@ from npukit.errors import NpukitError
 from npukit.plan.tensors.routes import Routes
 
 Kind = Literal["drop", "duplicate", "delay", "flip", "kill pe", "kill link", "stall dma", "flip sram", "cut power"]
-_KINDS: tuple[Kind, ...] = (
-    "drop", "duplicate", "delay", "flip", "kill pe", "kill link", "stall dma", "flip sram", "cut power",
-)  # fmt: skip
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 """Kinds in the order of `enum injection_kind` in npukit_emulator/core/harm.h."""
 _NEEDS: dict[Kind, tuple[str, ...]] = {
     "delay": ("cycles",),
@@ -69,9 +67,9 @@ class Fault(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _first_of_a_message(cls, said: Any) -> Any:
-        unsaid = isinstance(said, dict) and "message" in said and not {"at", "packet", "chance"} & said.keys()
-        return {**said, "packet": 0} if unsaid else said
+    def _first_of_a_message(cls, fields: Any) -> Any:
+        first = isinstance(fields, dict) and "message" in fields and not {"at", "packet", "chance"} & fields.keys()
+        return {**fields, "packet": 0} if first else fields
 
     @model_validator(mode="after")
     def _is_whole(self) -> Fault:
@@ -88,7 +86,7 @@ class Fault(_Part):
         """The fault in the worker's format: `struct injection`."""
         self._check(board)
         pe, other = self.between or (self.pe, None)
-        said = {
+        fields = {
             **{name: getattr(self, name) for name in ("at", "packet", "cycles", "address", "bit")},
             "source": self.source,
             "destination": self.destination,
@@ -97,7 +95,7 @@ class Fault(_Part):
             "other": other,
             "chance": None if self.chance is None else max(int(self.chance * _SEEDS), 1),
         }
-        return {"kind": _KINDS.index(self.kind)} | {name: value for name, value in said.items() if value is not None}
+        return {"kind": _KINDS.index(self.kind)} | {name: value for name, value in fields.items() if value is not None}
 
     def _check(self, board: Board) -> None:
         pes = (self.pe, *(self.between or ()))
@@ -107,9 +105,7 @@ class Fault(_Part):
         if self.between and len(Routes(board).path(*self.between)) != 1:
             first, second = self.between
             raise NpukitError(f"the plan of faults names a link of PE {first} and PE {second}, which are no neighbours")
-        self._check_bit(board.memory[0].size)
-
-    def _check_bit(self, sram_bytes: int) -> None:
+        sram_bytes = board.memory[0].size
         outside = (self.address or 0) >= sram_bytes or (self.bit or 0) >= _BITS_OF_A_BYTE
         if self.kind == "flip sram" and outside:
             raise NpukitError(

@@ -1,14 +1,15 @@
-"""Faults of PEs, in words."""
+"""Faults of PEs in words. A race is two unordered accesses to a byte, each with its PE, place and purpose."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npukit.emulator.messages import Note, last_messages
-from npukit.emulator.program import where
-from npukit.emulator.races import Names, told
+from npukit.board.noc import DESCRIPTOR_BYTES
+from npukit.emulator.messages import Note, last_messages, message, place
+from npukit.emulator.program import object_at, where
 from npukit.errors import NpukitError
 
 _KINDS = {
@@ -39,8 +40,27 @@ _KINDS = {
 """Texts by `enum fault_kind` in npukit_emulator/core/pe.h."""
 
 _CHANGED, _RACE = 24, 23
+_CORE, _FETCH, _LANDING, _WORK, _WINDOW_LOAD, _WINDOW_STORE = range(1, 7)
+"""`enum deed_kind` in npukit_emulator/core/races.h."""
 _LR, _PC = 14, 15
 _CALL_BYTES = 2
+
+
+@dataclass(frozen=True)
+class AddressNames:
+    """Names of addresses in a board's programs and accelerators."""
+
+    elf: Callable[[int], Path | None]
+    """ELF file of each PE."""
+    accelerators: Sequence[str]
+
+    def object(self, pe: int, address: int) -> str:
+        elf = self.elf(pe)
+        return (object_at(elf, address) if elf else "") or f"{address:#x}"
+
+    def instruction(self, pe: int, pc: int) -> str:
+        elf = self.elf(pe)
+        return f"pc {pc:#x} {where(elf, pc) if elf else ''}".rstrip()
 
 
 class CoreFault(NpukitError):
@@ -51,13 +71,13 @@ class CoreFault(NpukitError):
         self.pe = pe
 
 
-def explain(fault: dict[str, Any], names: Sequence[str], programs: Names, notes: Sequence[Note]) -> CoreFault:
+def explain(fault: dict[str, Any], names: Sequence[str], programs: AddressNames, notes: Sequence[Note]) -> CoreFault:
     """The error for a fault: the PE, the place and the reason. `names`: of the registers."""
     pe, registers = fault["pe"], fault["registers"]
     facts = [f"registers: {in_words(names, registers)}", *last_messages(notes, (pe,))]
     if fault["kind"] == _RACE:
         sides = {side["pe"] for side in fault["race"]["sides"]}
-        return CoreFault(f"PE {pe} stopped: {told(fault['race'], programs)}", pe, last_messages(notes, sides))
+        return CoreFault(f"PE {pe} stopped: {race_text(fault['race'], programs)}", pe, last_messages(notes, sides))
     elf = programs.elf(pe)
     function = where(elf, fault["address"]) if elf and fault["kind"] == _CHANGED else ""
     why = _KINDS[fault["kind"]].format(**fault, function=f", {function}," if function else "")
@@ -77,3 +97,21 @@ def _place(registers: Sequence[int], elf: Path | None) -> str:
         return f" in {place}"
     caller = where(elf, (registers[_LR] & ~1) - _CALL_BYTES)
     return f", outside its code (lr: behind {caller})" if caller else ", outside its code"
+
+
+def race_text(race: Mapping[str, Any], names: AddressNames) -> str:
+    """A sentence with both accesses, the earlier first."""
+    spot = f"address {race['address']:#x} of {place(race['place'])}"
+    first, second = (_side(side, race["address"], names) for side in race["sides"])
+    return f"a race on {spot}: {first}, then {second}, and nothing orders the two"
+
+
+def _side(side: Mapping[str, int], address: int, names: AddressNames) -> str:
+    pe, at = side["pe"], side["address"]
+    does = "stores" if side["stores"] else "loads"
+    if side["kind"] in (_CORE, _WINDOW_LOAD, _WINDOW_STORE):
+        return f"the core of PE {pe} {does} it at {names.instruction(pe, at)}"
+    if side["kind"] == _WORK:
+        return f"{names.accelerators[side['device']]} of PE {pe} {does} it for the command {names.object(pe, at)}"
+    part = "its descriptor" if side["kind"] == _FETCH and 0 <= address - at < DESCRIPTOR_BYTES else "it"
+    return f"the DMA of PE {pe} {does} {part} for {message(side['tag'])}, descriptor {names.object(pe, at)}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
-from npukit.board.board import Board, Flash
+from npukit.board.board import Board
+from npukit.boot.loader import flash_of
 from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
 
@@ -33,12 +33,16 @@ class FlashedBoard(Emulator):
     def __init__(
         self, board: Board, file: Path, loader: bytes | None = None, models: dict[str, Path] | None = None
     ) -> None:
-        self._figures = _flash_of(board)
+        flash = flash_of(board)
         self._file = file
-        self._dark = False
+        self.has_power = True
         if loader is not None and not file.exists():
-            file.write_bytes(loader.ljust(self._figures.bytes, b"\xff"))
-        _check_size(file, self._figures.bytes)
+            file.write_bytes(loader.ljust(flash.bytes, b"\xff"))
+        if not file.is_file() or file.stat().st_size != flash.bytes:
+            fact = f"{file} is not the flash of this board, which has {flash.bytes} bytes"
+            raise NpukitError(fact, tries=[f"remove {file}"])
+        figures = {**flash.model_dump(exclude={"slot_bytes"}), "bytes": flash.bytes}
+        self._flash = {"file": str(file.resolve()), "figures": figures}
         super().__init__(board, (), models)
 
     def restart(self) -> None:
@@ -53,24 +57,20 @@ class FlashedBoard(Emulator):
         """Cut the power in the midst of a flash operation (1: the next). `chance` selects the contents left behind."""
         self._worker.ask("cut_power", operation=operation, chance=chance)
 
-    @property
-    def has_power(self) -> bool:
-        return not self._dark
-
     def flash(self) -> bytes:
         return self._file.read_bytes()
 
     def write(self, data: bytes) -> None:
-        if not self._dark:
+        if self.has_power:
             super().write(data)
 
     def _begin(self, cause: Cause) -> None:
-        self._dark = False
+        self.has_power = True
         self._output = b""
         self._worker.ask("restart", cause=cause)
 
     def _run(self, until: int | None, *, stop_at_output: bool, seconds: float) -> str:
-        if self._dark:
+        if not self.has_power:
             return "idle"
         outcome = super()._run(until, stop_at_output=stop_at_output, seconds=seconds)
         if cause := _CAUSES.get(outcome):
@@ -78,21 +78,5 @@ class FlashedBoard(Emulator):
         return outcome
 
     def _survived(self, outcome: str) -> str:
-        self._dark = outcome == "power cut"
+        self.has_power = outcome != "power cut"
         return outcome
-
-    def _flash(self) -> dict[str, Any]:
-        flash = self._figures
-        figures = {**flash.model_dump(exclude={"slot_bytes"}), "bytes": flash.bytes}
-        return {"file": str(self._file.resolve()), "figures": figures}
-
-
-def _flash_of(board: Board) -> Flash:
-    if board.flash is None:
-        raise NpukitError(f"board {board.name} has no flash that npukit knows", tries=["npukit boards"])
-    return board.flash
-
-
-def _check_size(file: Path, size: int) -> None:
-    if not file.is_file() or file.stat().st_size != size:
-        raise NpukitError(f"{file} is not the flash of this board, which has {size} bytes", tries=[f"remove {file}"])

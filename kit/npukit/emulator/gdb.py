@@ -10,7 +10,10 @@ import select
 import socket
 from collections.abc import Callable
 from enum import Enum, IntEnum
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from npukit.emulator.debugged import DebuggedEmulator
 
 _PACKET_BYTES = 0x1000
 _INTERRUPT = b"\x03"
@@ -43,22 +46,6 @@ class GdbOrder(Enum):
     LEAVE = "D"
 
 
-class DebuggedCore(Protocol):
-    """The core under gdb."""
-
-    def registers(self) -> list[int]:
-        """r0-r12, sp, lr, pc, xpsr, fpscr, s0-s31."""
-        ...
-
-    def set_register(self, number: int, value: int) -> None: ...
-
-    def memory(self, address: int, size: int) -> bytes | None: ...
-
-    def set_memory(self, address: int, data: bytes) -> bool: ...
-
-    def set_breakpoint(self, address: int, on: bool) -> None: ...
-
-
 class _Gone(Exception):
     """gdb has closed the connection."""
 
@@ -66,18 +53,15 @@ class _Gone(Exception):
 class GdbServer:
     """Listens on a port of this machine for one gdb, and answers its requests."""
 
-    def __init__(self, port: int, core: DebuggedCore) -> None:
+    def __init__(self, port: int, core: DebuggedEmulator) -> None:
         self._core = core
         self._listener = socket.create_server(("127.0.0.1", port))
+        self.port: int = self._listener.getsockname()[1]
         self._gdb: socket.socket | None = None
         self._running = False
         self._acknowledges = True
         self._data = b""
         self._left = False
-
-    @property
-    def port(self) -> int:
-        return self._listener.getsockname()[1]
 
     def close(self) -> None:
         self._hang_up()
@@ -100,7 +84,11 @@ class GdbServer:
         if self._left:
             return GdbOrder.LEAVE
         try:
-            self._meet(why)
+            if self._gdb is None:
+                self._gdb, _ = self._listener.accept()
+                self._gdb.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            elif self._running:
+                self._send(f"S{why:02x}")
             while True:
                 order = self._answer(self._packet(), why)
                 if order is not None:
@@ -108,13 +96,6 @@ class GdbServer:
                     return order if self._running else self._leave()
         except (_Gone, OSError):
             return self._leave()
-
-    def _meet(self, why: Signal) -> None:
-        if self._gdb is None:
-            self._gdb, _ = self._listener.accept()
-            self._gdb.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        elif self._running:
-            self._send(f"S{why:02x}")
 
     def _leave(self) -> GdbOrder:
         self._left = True
@@ -128,8 +109,7 @@ class GdbServer:
 
     def _receive(self) -> None:
         assert self._gdb is not None
-        data = self._gdb.recv(_PACKET_BYTES)
-        if not data:
+        if not (data := self._gdb.recv(_PACKET_BYTES)):
             raise _Gone
         self._data += data
 
@@ -177,17 +157,13 @@ class GdbServer:
             "Z": lambda text: self._breakpoint(text, on=True),
             "z": lambda text: self._breakpoint(text, on=False),
             "q": _query,
-            "Q": self._setting,
             "H": lambda _: "OK",
             "T": lambda _: "OK",
         }
+        if (kind, rest) == ("Q", "StartNoAckMode"):
+            self._acknowledges = False
+            return "OK"
         return answers[kind](rest) if kind in answers else ""
-
-    def _setting(self, text: str) -> str:
-        if text != "StartNoAckMode":
-            return ""
-        self._acknowledges = False
-        return "OK"
 
     def _all_registers(self) -> list[tuple[int, int]]:
         """Values and sizes in bytes, in the order of the target's description."""

@@ -29,10 +29,10 @@ def last_messages(notes: Sequence[Note], pes: Iterable[int]) -> tuple[str, ...]:
 
 
 def _line(note: Note) -> str:
-    what = f"{note['bytes']} bytes" if note["bytes"] else "a signal"
+    content = f"{note['bytes']} bytes" if note["bytes"] else "a signal"
     flag = "" if note["flag"] == _NO_FLAG else f", flag {note['flag']}"
     way = f"{place(note['source'])} to {place(note['destination'])} at {note['address']:#07x}{flag}"
-    return f"cycle {note['time']:,}: {message(note['tag'])}, {what} from {way}, {_KINDS[note['kind']]}"
+    return f"cycle {note['time']:,}: {message(note['tag'])}, {content} from {way}, {_KINDS[note['kind']]}"
 
 
 def message(tag: int) -> str:

@@ -45,7 +45,7 @@ class Patience:
         """Note that the budget is spent without an answer."""
         self._spent = True
 
-    def told(self, now: int) -> str:
+    def in_words(self, now: int) -> str:
         """The time-out in words: cycles taken, and the budget. Callers have another limit for time on this machine."""
         took = f"{now - self._since:,} cycles since it was asked"
         budget = (

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from npukit.emulator.here import INSTALL
 from npukit.errors import NpukitError
@@ -48,13 +48,15 @@ class WorkerProcess:
             stderr=self._diagnostics,
             memory=memory,
         )
+        self.process_id = self._process.pid
 
     def ask(self, do: str, payload: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
         """Send a request and wait for the reply."""
         head = json.dumps({"do": do, **arguments}).encode()
+        assert self._process.stdin is not None
         try:
-            self._input.write(_HEADER.pack(len(head), len(payload)) + head + payload)
-            self._input.flush()
+            self._process.stdin.write(_HEADER.pack(len(head), len(payload)) + head + payload)
+            self._process.stdin.flush()
             reply, data = self._receive()
         except (OSError, ValueError, struct.error, json.JSONDecodeError) as error:
             raise self._dead() from error
@@ -65,22 +67,14 @@ class WorkerProcess:
             raise NpukitError(reply["error"])
         return reply, data
 
-    @property
-    def process_id(self) -> int:
-        return self._process.pid
-
     def close(self) -> None:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait(_SECONDS_TO_DIE)
         for stream in (self._process.stdin, self._process.stdout, self._diagnostics):
             if stream is not None:
-                _close_quietly(stream)
-
-    @property
-    def _input(self) -> BinaryIO:
-        assert self._process.stdin is not None
-        return self._process.stdin  # pyright: ignore[reportReturnType]
+                with suppress(OSError):
+                    stream.close()
 
     def _receive(self) -> tuple[dict[str, Any], bytes]:
         assert self._process.stdout is not None
@@ -103,31 +97,21 @@ class WorkerProcess:
 
 def death(status: int, last_words: str) -> NpukitError:
     """The end of a worker process in words, from the exit status and the last line of output."""
-    said = f": {last_words}" if last_words else ""
+    output = f": {last_words}" if last_words else ""
     if status == -_SIGKILL:
         return NpukitError(
-            f"the emulator's worker process was killed by SIGKILL{said}",
+            f"the emulator's worker process was killed by SIGKILL{output}",
             facts=["the system kills what takes too much memory"],
             tries=["fewer PEs", "close other programs"],
         )
     if status < 0:
-        return NpukitError(f"the emulator crashed by {_signal_name(-status)}{said}", tries=_REPORT)
+        known = -status in set(signal.Signals)
+        name = signal.Signals(-status).name if known else f"signal {-status}"
+        return NpukitError(f"the emulator crashed by {name}{output}", tries=_REPORT)
     if status == _GAVE_UP:
         return NpukitError(
-            f"the emulator's worker process gave up{said}", tries=["fewer PEs", "fewer --cases", TRUSTED]
+            f"the emulator's worker process gave up{output}", tries=["fewer PEs", "fewer --cases", TRUSTED]
         )
     if last_words.startswith(("ModuleNotFoundError", "ImportError")):
-        return NpukitError(f"the emulator's worker process did not start{said}", tries=["npukit doctor", INSTALL])
-    return NpukitError(f"the emulator's worker process ended with status {status}{said}", tries=_REPORT)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _close_quietly(stream: Any) -> None:
-    with suppress(OSError):
-        stream.close()
+        return NpukitError(f"the emulator's worker process did not start{output}", tries=["npukit doctor", INSTALL])
+    return NpukitError(f"the emulator's worker process ended with status {status}{output}", tries=_REPORT)

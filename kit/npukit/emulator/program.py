@@ -45,31 +45,21 @@ def stack_and_code(elf: Path) -> dict[str, object]:
         code = [s for s in file.iter_segments("PT_LOAD") if s["p_flags"] & _EXECUTABLE and not s["p_flags"] & _WRITABLE]
         ends = [(s["p_vaddr"], s["p_vaddr"] + s["p_memsz"]) for s in code]
         extent = (min(start for start, _ in ends), max(end for _, end in ends)) if ends else (0, 0)
-        places = {"code": extent, "arena": _section(file, _ACTIVATIONS), "polled": _polled(file)}
-        return {"stack_bottom": _symbol(file, STACK_BOTTOM), **places, "functions": _functions(file)}
+        arena = file.get_section_by_name(_ACTIVATIONS)
+        polled = ((_symbol(file, name), size) for name, size in _POLLED.items())
+        return {
+            "stack_bottom": _symbol(file, STACK_BOTTOM),
+            "code": extent,
+            "arena": (arena["sh_addr"], arena["sh_addr"] + arena["sh_size"]) if arena else (0, 0),
+            "polled": [(address, address + size) for address, size in polled if address],
+            "functions": _functions(file),
+        }
 
 
 def _functions(file: ELFFile) -> list[int]:
     """Starts of global functions. The compiler's own are left out: some keep no calling convention."""
-    table = file.get_section_by_name(".symtab")
-    symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
-    of_others = (
-        symbol["st_value"] & ~1
-        for symbol in symbols
-        if (symbol["st_info"]["type"], symbol["st_info"]["bind"]) == ("STT_FUNC", "STB_GLOBAL")
-        and not symbol.name.startswith("__")
-    )
-    return sorted(set(of_others))
-
-
-def _polled(file: ELFFile) -> list[tuple[int, int]]:
-    found = ((_symbol(file, name), size) for name, size in _POLLED.items())
-    return [(address, address + size) for address, size in found if address]
-
-
-def _section(file: ELFFile, name: str) -> tuple[int, int]:
-    found = file.get_section_by_name(name)
-    return (found["sh_addr"], found["sh_addr"] + found["sh_size"]) if found else (0, 0)
+    functions = (each for each in _symbols(file, "STT_FUNC") if each["st_info"]["bind"] == "STB_GLOBAL")
+    return sorted({each["st_value"] & ~1 for each in functions if not each.name.startswith("__")})
 
 
 def address_of(elf: Path, name: str) -> int:

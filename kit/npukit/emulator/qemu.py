@@ -6,7 +6,7 @@ import select
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -48,7 +48,7 @@ class QemuMachine:
         self._heard = False
         with theirs:
             self._process = start(
-                [*_command(program, board.qemu, elf, theirs.fileno()), *_loaded(others)],
+                _command(program, board.qemu, elf, others, theirs.fileno()),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -73,7 +73,11 @@ class QemuMachine:
     def read(self, timeout: float) -> bytes:
         assert self._process.stdout is not None
         until = monotonic() + timeout
-        while not self._readable(max(until - monotonic(), 0)):
+        while True:
+            left = max(until - monotonic(), 0)
+            wait = left if self._heard else min(left, _SECONDS_BETWEEN_WAKES)
+            if select.select([self._process.stdout], [], [], wait)[0]:
+                break
             if monotonic() >= until:
                 return b""
             self._wake()
@@ -91,11 +95,6 @@ class QemuMachine:
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
-
-    def _readable(self, timeout: float) -> bool:
-        assert self._process.stdout is not None
-        wait = timeout if self._heard else min(timeout, _SECONDS_BETWEEN_WAKES)
-        return bool(select.select([self._process.stdout], [], [], wait)[0])
 
     def _wake(self) -> None:
         """Have QEMU poll the serial line again.
@@ -118,17 +117,13 @@ class QemuMachine:
         return NpukitError(f"QEMU ended with status {status}" + (f": {words.splitlines()[-1]}" if words else ""))
 
 
-def _loaded(others: Sequence[Path]) -> Iterator[str]:
-    """Options to load the images of the cores after the first."""
-    for core, elf in enumerate(others, 1):
-        yield from ("-device", f"loader,file={elf.resolve()},cpu-num={core}")
-
-
-def _command(program: str, qemu: Qemu, elf: Path, monitor: int) -> list[str]:
+def _command(program: str, qemu: Qemu, elf: Path, others: Sequence[Path], monitor: int) -> list[str]:
+    loaders = (f"loader,file={other.resolve()},cpu-num={core}" for core, other in enumerate(others, 1))
     return [
         program,
         *(["-cpu", qemu.cpu] if qemu.cpu else []),
         *("-machine", qemu.machine, "-icount", "shift=0", "-bios", "none", "-kernel", str(elf.resolve())),
         *("-nodefaults", "-display", "none", "-serial", "stdio"),
         *("-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=readline"),
+        *(word for loader in loaders for word in ("-device", loader)),
     ]

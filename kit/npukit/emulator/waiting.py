@@ -57,14 +57,11 @@ def chain_of_waits(
     return chain, lines
 
 
-def _line(pe: int, wait: Waiting, flag: int | None, others: Sequence[int], place: str) -> str:
-    where = f" at pc {wait.pc:#010x}{f' in {place}' if place else ''}"
+def _line(pe: int, wait: Waiting, flag: int | None, others: Sequence[int], function: str) -> str:
+    where = f" at pc {wait.pc:#010x}{f' in {function}' if function else ''}"
     if flag is None:
         looks = f", and has read {wait.value:#x} from the register at {wait.address:#010x}" if wait.address else ""
         return f"PE {pe} {_STATES[wait.state]}{where}{looks if wait.state in (_RUNNING, _ASLEEP) else ''}"
-    whose = f", which {_sources(others)} counts" if others else ""
+    sources = [f"data from {place(other)}" if other >= DRAM else place(other) for other in others]
+    whose = f", which {' and '.join(sources)} counts" if others else ""
     return f"PE {pe} waits for flag {flag} (it reads {wait.value}){whose}:{where}"
-
-
-def _sources(others: Sequence[int]) -> str:
-    return " and ".join(f"data from {place(other)}" if other >= DRAM else place(other) for other in others)

@@ -12,7 +12,7 @@ from typing import Any
 from tvm import rpc
 
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.farm.address import HostPort
+from npukit.farm.tracker import HostPort
 from npukit.measure.bench import Bench
 
 

@@ -17,7 +17,6 @@ from npukit.emulator.here import usual
 from npukit.errors import NpukitError
 from npukit.farm.trials import unpacked
 from npukit.link.flash_port import open_board, update_of
-from npukit.link.messages import RunResult
 from npukit.link.programmer import program
 from npukit.link.update import flash
 from npukit.measure.bench import bench
@@ -112,23 +111,21 @@ class ServedBoard:
         return self._open.enter_context(open_target(self._build, self._on))
 
     def _case(self, inputs: Sequence[np.ndarray]) -> Cases:
-        return Cases(tuple(self._input(index, array)[np.newaxis] for index, array in enumerate(inputs)), {})
-
-    def _input(self, index: int, array: np.ndarray) -> np.ndarray:
-        tensor = self._net.tensor(self._net.inputs[index])
-        if str(array.dtype) != tensor.dtype or array.size != tensor.elements:
-            raise NpukitError(
-                f"input {index} is {array.dtype} {array.shape}, the network takes {tensor.dtype} {tensor.shape}"
-            )
-        return array.reshape(tensor.shape)
+        checked = []
+        for index, array in enumerate(inputs):
+            tensor = self._net.tensor(self._net.inputs[index])
+            if str(array.dtype) != tensor.dtype or array.size != tensor.elements:
+                raise NpukitError(
+                    f"input {index} is {array.dtype} {array.shape}, the network takes {tensor.dtype} {tensor.shape}"
+                )
+            checked.append(array.reshape(1, *tensor.shape))
+        return Cases(tuple(checked), {})
 
     def _seconds(self, case: Cases) -> float:
-        return self._frame(case).cycles / self._build.board.core.clock_hz
-
-    def _frame(self, case: Cases) -> RunResult:
+        """Seconds of a frame by the board's clock."""
         for index, array in enumerate(case.inputs):
             self._target.session.write_input(index, array[0].tobytes())
-        return self._target.session.run()
+        return self._target.session.run().cycles / self._build.board.core.clock_hz
 
 
 def _write_onto(build: Build, port: str) -> None:

@@ -26,11 +26,10 @@ from typing import Any
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.farm.address import HostPort
 from npukit.farm.packets import LENGTH
 from npukit.farm.served import ServedBoard
-from npukit.farm.session import MOST_BYTES, NETWORK, FarmSession, Function
-from npukit.farm.tracker import Tracker, received
+from npukit.farm.session import MOST_CLIENT_BYTES, NETWORK, FarmSession, Function
+from npukit.farm.tracker import HostPort, Tracker, received
 
 RUN = "run"
 _PORTS = 100
@@ -75,16 +74,13 @@ class Server:
         with self._listening:
             while self._open:
                 try:
-                    self._register()
+                    if self._registry and not self._tracker:
+                        self._tracker = Tracker(self._registry, self.key, self.port)
                     self._serve_next()
                 except OSError:  # the tracker is gone, perhaps for a while
                     self._forget_tracker()
                     sleep(_POLL_SECONDS)
         self._forget_tracker()
-
-    def _register(self) -> None:
-        if self._registry and not self._tracker:
-            self._tracker = Tracker(self._registry, self.key, self.port)
 
     def _forget_tracker(self) -> None:
         if self._tracker:
@@ -143,7 +139,7 @@ def _talk(client: socket.socket, session: FarmSession) -> None:
     """Answer the client until it leaves."""
     while True:
         (size,) = LENGTH.unpack(received(client, LENGTH.size))
-        if size > MOST_BYTES:
+        if size > MOST_CLIENT_BYTES:
             return
         answer = session.answer(received(client, size)) if size else b""
         if answer is None:

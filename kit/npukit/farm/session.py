@@ -11,7 +11,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.farm.packets import VERSION, ClientPacket, Code, Handle, Kind, RemoteTensor, packet, raised, returned
 
-MOST_BYTES = 256 << 20
+MOST_CLIENT_BYTES = 256 << 20
 """Most bytes of a client's allocations, and of a packet."""
 MOST_HELD = 1 << 16
 """Most handles of a client."""
@@ -43,8 +43,8 @@ class FarmSession:
             Code.COPY_TO_SERVER: self._copy_in,
             Code.COPY_FROM_SERVER: self._copy_out,
             Code.COPY_AMONG: self._copy_among,
-            Code.ALLOCATE: self._allocate,
-            Code.ALLOCATE_SHAPED: self._allocate_shaped,
+            Code.ALLOCATE: lambda asked: self._allocate(asked.values()[1]),
+            Code.ALLOCATE_SHAPED: lambda asked: self._allocate(asked.values()[0].bytes),
             Code.FREE_DATA: self._free,
             Code.FREE_HANDLE: self._free,
             Code.GET_ATTRIBUTE: lambda asked: returned(None),
@@ -103,18 +103,10 @@ class FarmSession:
             return returned(int(Kind.STRING if isinstance(result, str) else Kind.BYTES), result)
         return returned(int(Kind.MODULE if isinstance(result, ClientModule) else Kind.FUNCTION), self._hold(result))
 
-    def _allocate(self, asked: ClientPacket) -> bytes:
-        _, size, *_ = asked.values()
-        return self._allocated(size)
-
-    def _allocate_shaped(self, asked: ClientPacket) -> bytes:
-        tensor, *_ = asked.values()
-        return self._allocated(tensor.bytes)
-
-    def _allocated(self, size: int) -> bytes:
+    def _allocate(self, size: int) -> bytes:
         taken = sum(len(each) for each in self._held.values() if isinstance(each, bytearray))
-        if not 0 <= size <= MOST_BYTES - taken:
-            raise NpukitError(f"a client of this server has at most {MOST_BYTES:,} bytes")
+        if not 0 <= size <= MOST_CLIENT_BYTES - taken:
+            raise NpukitError(f"a client of this server has at most {MOST_CLIENT_BYTES:,} bytes")
         return returned(self._hold(bytearray(size)))
 
     def _free(self, asked: ClientPacket) -> bytes:

@@ -1,25 +1,61 @@
-"""A server's entry at a TVM tracker: the served key, and the word that identifies the next client."""
+"""A TVM tracker: the address, and the entry of a server."""
 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import socket
 import struct
+from dataclasses import dataclass
 from typing import Any
 
-from npukit.farm.address import HostPort
+from npukit.errors import NpukitError
 
 _MAGIC = struct.pack("<i", 0x2F271)
 _PUT, _UPDATE_INFO, _PENDING = 3, 5, 7
 _LONGEST = 1 << 20
 _SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
 _PATIENCE = 12
 """Refreshes to wait for a client that the tracker has sent."""
 
 
+@dataclass(frozen=True)
+class HostPort:
+    """A host and a port, written `host:port`."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str) -> HostPort:
+        match = re.fullmatch(r"(.+):(\d{1,5})", text)
+        if match is None or int(match[2]) > 0xFFFF:
+            raise NpukitError(f"{text} is not a host and a port", tries=["--tracker 192.168.1.20:9190"])
+        return cls(match[1], int(match[2]))
+
+    def check(self) -> None:
+        """Raise an error if nothing listens there: TVM would retry for a minute."""
+        try:
+            socket.create_connection((self.host, self.port), _CONNECT_SECONDS).close()
+        except OSError as error:
+            raise NpukitError(
+                f"no tracker answers at {self}: {error}",
+                tries=[
+                    f"pip install 'npukit[farm]'; python -m tvm.exec.rpc_tracker --host {self.host} --port {self.port}"
+                    # TVM's default last port is below many ports.
+                    f" --port-end {self.port + 1}"
+                ],
+            ) from error
+
+
 class Tracker:
-    """An entry in the tracker's list of servers, while open. Raises `OSError` if the tracker does not answer."""
+    """An entry in the tracker's list of servers, while open: the served key, and the word that identifies the next
+    client. Raises `OSError` if the tracker does not answer."""
 
     def __init__(self, address: HostPort, key: str, port: int) -> None:
         self._key, self._port, self._missing = key, port, 0

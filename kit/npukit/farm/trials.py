@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from npukit.errors import NpukitError
-from npukit.farm.address import HostPort
+from npukit.farm.tracker import HostPort
 from npukit.host.budget import ARCHIVE
 from npukit.host.parallel import apart
 from npukit.measure.trial import Trial, run_trial
 from npukit.project.build_folder import REPORT, Build, load_build
-from npukit.project.folder_files import MOST_BYTES
+from npukit.project.folder_files import MOST_FOLDER_BYTES
 
 
 @dataclass(frozen=True)
@@ -80,26 +80,19 @@ def unpacked(archive: bytes) -> Iterator[Build]:
 
 
 def _unpack(archive: bytes, folder: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
-        for member in _within_bounds(opened):
-            _write(opened, member, folder)
+    """Unpack plain files, never outside the folder; Python 3.11.2's tarfile has no filters.
 
-
-def _within_bounds(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Members of an archive with no more bytes in all than a build folder, because a client may pack anything."""
+    A client may pack anything: an archive with more bytes in all than a build folder is refused.
+    """
     total = 0
-    for member in archive:
-        total += member.size
-        if total > MOST_BYTES:
-            raise NpukitError(f"the archive has more than the {MOST_BYTES:,} bytes of a build folder")
-        yield member
-
-
-def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write a plain file of an archive, never outside the folder; Python 3.11.2's tarfile has no filters."""
-    target, data = folder / member.name, archive.extractfile(member) if member.isreg() else None
-    if data is None or not target.resolve().is_relative_to(folder.resolve()):
-        raise NpukitError(f"{member.name} is no file of a build folder")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as file:
-        shutil.copyfileobj(data, file)
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
+        for member in opened:
+            total += member.size
+            if total > MOST_FOLDER_BYTES:
+                raise NpukitError(f"the archive has more than the {MOST_FOLDER_BYTES:,} bytes of a build folder")
+            target, data = folder / member.name, opened.extractfile(member) if member.isreg() else None
+            if data is None or not target.resolve().is_relative_to(folder.resolve()):
+                raise NpukitError(f"{member.name} is no file of a build folder")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
+                shutil.copyfileobj(data, file)

@@ -47,7 +47,6 @@ def ops_of(model: str, custom: Mapping[str, str], there: Collection[str]) -> lis
 
 def c_of(custom: Mapping[str, str], op: str, result: int) -> str:
     """The user's C for a result of an op, counted from 0."""
-    name = f"{op}:{result}" if result else op
-    if name not in custom:
+    if (name := f"{op}:{result}" if result else op) not in custom:
         raise NpukitError(f"there is no C for its result {result}", tries=[f"--custom {name}=FILE.c"])
     return custom[name]

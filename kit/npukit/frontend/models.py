@@ -80,18 +80,15 @@ def model_file(model: Any) -> Iterator[Path]:
         return
     with TemporaryDirectory() as folder:
         if isinstance(model, IRModule):
-            yield from _held(model, Path(folder) / "module.relax")
+            path = Path(folder) / "module.relax"
+            path.write_text(save_json(model), encoding="utf-8", newline="\n")
+            _HELD[path] = model
+            try:
+                yield path
+            finally:
+                del _HELD[path]
         else:
             yield save_program(model, Path(folder) / "model.pt2")
-
-
-def _held(module: IRModule, path: Path) -> Iterator[Path]:
-    path.write_text(save_json(module), encoding="utf-8", newline="\n")
-    _HELD[path] = module
-    try:
-        yield path
-    finally:
-        del _HELD[path]
 
 
 def _read(path: Path) -> bytes:

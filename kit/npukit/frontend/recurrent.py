@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from npukit.frontend.places import place
+from npukit.frontend.expressions import place
 from npukit.net.limits import STEPS
 
 _ALIKE = "alike_"
 
 
-def alike(what: str) -> str:
+def same_range(what: str) -> str:
     """A name for a value. All values of this name, with any number appended, get a common scale."""
     return f"{_ALIKE}{what}_"
 
@@ -66,7 +66,7 @@ class Writer:
 
     def __call__(self, expression: Any, what: str = "") -> Any:
         """Emits an expression. `what`: a value name common to all steps, or empty."""
-        return self.builder.emit(expression, alike(f"{self.layer}_{what}") if what else "")
+        return self.builder.emit(expression, same_range(f"{self.layer}_{what}") if what else "")
 
     def product(self, data: Any, weights: np.ndarray, bias: np.ndarray | None, what: str = "") -> Any:
         made = operators.matmul(data, self.constant(weights.T))
@@ -169,9 +169,8 @@ def _updated(write: Writer, gates: Any, total: Any, hidden: Any, size: int) -> S
 
 def plain(write: Writer, data: Any, weights: Weights, state: State) -> State:
     """Computes a step of a plain recurrent layer. `data` includes the biases."""
-    (hidden,) = state
-    if hidden is not None:
-        data = write(operators.add(data, write.product(hidden, weights.second, None, "product")), "sum")
+    if state[0] is not None:
+        data = write(operators.add(data, write.product(state[0], weights.second, None, "product")), "sum")
     return (write(operators.tanh(data)),)
 
 

@@ -8,8 +8,8 @@ from math import ceil, isfinite
 
 from npukit.errors import NpukitError
 
-VARIABLE = "NPUKIT_LIMITS"
-TRUSTED = f"if you trust it, set {VARIABLE}: {VARIABLE}=4 allows four times as much of everything"
+LIMITS_VARIABLE = "NPUKIT_LIMITS"
+TRUSTED = f"if you trust it, set {LIMITS_VARIABLE}: {LIMITS_VARIABLE}=4 allows four times as much of everything"
 MEMORY_A_BYTE = 64
 """Bytes of memory for each byte read. The plan of 304 PEs takes 50 (digits for `pe-mesh-7296`, throughput)."""
 BYTES_A_SECOND = 100_000
@@ -44,11 +44,13 @@ MOST_FILE = 2 << 30
 
 def factor() -> float:
     """The factor by which the user multiplies all limits and budgets."""
-    given = os.environ.get(VARIABLE, "1")
+    given = os.environ.get(LIMITS_VARIABLE, "1")
     try:
         found = float(given)
     except ValueError:
         found = 0.0
     if not (isfinite(found) and found > 0):
-        raise NpukitError(f"{VARIABLE} is {given!r}, not a number above 0", tries=[f"set {VARIABLE}=4, or not at all"])
+        raise NpukitError(
+            f"{LIMITS_VARIABLE} is {given!r}, not a number above 0", tries=[f"set {LIMITS_VARIABLE}=4, or not at all"]
+        )
     return found

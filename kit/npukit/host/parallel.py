@@ -28,14 +28,17 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
     as cores become free. All work ends when the caller takes no more results. On one core, where processes cannot fork,
     or for a single item, `work` runs in this process, because the copy of a large process takes time.
     """
-    if not _may_fork() or (isinstance(items, Sequence) and len(items) < 2):
+    may_fork = cores() > 1 and not multiprocessing.current_process().daemon
+    if not may_fork or (isinstance(items, Sequence) and len(items) < 2):
         yield from map(work, items)
         return
     jobs: deque[_Job[Result]] = deque()
     try:
         for item in items:
             jobs.append(_Job(work, item))
-            _wait_for_a_core(jobs)
+            busy = [job.outcome for job in jobs if not job.is_done()]
+            if len(busy) >= cores():
+                wait(busy)
             while jobs and jobs[0].is_done():
                 yield jobs.popleft().result()
         while jobs:
@@ -45,27 +48,27 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
             job.end()
 
 
-def apart(work: Callable[[], Result], what: str, budget: Budget, size: int = 0) -> Result:
+def apart(work: Callable[[], Result], subject: str, budget: Budget, size: int = 0) -> Result:
     """The result of `work`, done in a copy of this process within the budget of `size` bytes.
 
-    `what`: subject of the error if the work exceeds the budget or dies. Where processes cannot fork, `work` runs in
+    `subject`: of the error if the work exceeds the budget or dies. Where processes cannot fork, `work` runs in
     this process.
     """
     if sys.platform != "linux" or multiprocessing.current_process().daemon:
         return work()
     bounds = budget.of(size)
-    job: _Job[Result] = _Job(partial(_within, bounds), partial(_told_of_memory, work, what, bounds.memory))
+    job: _Job[Result] = _Job(partial(_within, bounds, subject), work)
     try:
-        return job.result(f"{what}: the process that reads it")
+        return job.result(f"{subject}: the process that reads it")
     except NpukitError:
         if job.status == -signal.SIGXCPU:
-            raise _over(what, f"{bounds.seconds:,} seconds of the processor") from None
+            raise _over(subject, f"{bounds.seconds:,} seconds of the processor") from None
         raise
     finally:
         job.end()
 
 
-def _within(bounds: Budget, work: Callable[[], Result]) -> Result:
+def _within(bounds: Budget, subject: str, work: Callable[[], Result]) -> Result:
     import resource  # not on every system
 
     taken = int(Path("/proc/self/status").read_text(encoding="utf-8").partition("VmData:")[2].split()[0]) << 10
@@ -73,18 +76,14 @@ def _within(bounds: Budget, work: Callable[[], Result]) -> Result:
     resource.setrlimit(resource.RLIMIT_CPU, (bounds.seconds, bounds.seconds + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_FILE, MOST_FILE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    return work()
-
-
-def _told_of_memory(work: Callable[[], Result], what: str, memory: int) -> Result:
     try:
         return work()
     except MemoryError as fault:
-        raise _over(what, f"{memory:,} bytes of memory") from fault
+        raise _over(subject, f"{bounds.memory:,} bytes of memory") from fault
 
 
-def _over(what: str, most: str) -> NpukitError:
-    return NpukitError(f"{what} takes more than {most}", tries=[TRUSTED])
+def _over(subject: str, most: str) -> NpukitError:
+    return NpukitError(f"{subject} takes more than {most}", tries=[TRUSTED])
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
@@ -98,17 +97,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
-def _may_fork() -> bool:
-    return cores() > 1 and not multiprocessing.current_process().daemon
-
-
 class _Job(Generic[Result]):
     """One item in a separate process."""
 
     def __init__(self, work: Callable[[Item], Result], item: Item) -> None:
         context = multiprocessing.get_context("fork")
         self.outcome, theirs = context.Pipe(duplex=False)
-        self._process = context.Process(target=_do, args=(work, item, theirs), daemon=True)
+        self._process = context.Process(target=_report, args=(work, item, theirs), daemon=True)
         with warnings.catch_warnings():
             # Python 3.12 and later warn of any thread. The threads here belong to libraries, are idle, and are of no
             # use to the copy.
@@ -143,16 +138,10 @@ class _Job(Generic[Result]):
         self.outcome.close()
 
 
-def _do(work: Callable[[Item], Result], item: Item, outcome: Connection) -> None:
-    """Do an item. Ctrl-C goes to the waiting process, which then ends this process."""
+def _report(work: Callable[[Item], Result], item: Item, outcome: Connection) -> None:
+    """Do an item and send the result or the error. Ctrl-C goes to the waiting process, which then ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         outcome.send((None, work(item)))
     except Exception as fault:
         outcome.send((fault, None))
-
-
-def _wait_for_a_core(jobs: Iterable[_Job[Result]]) -> None:
-    busy = [job.outcome for job in jobs if not job.is_done()]
-    if len(busy) >= cores():
-        wait(busy)

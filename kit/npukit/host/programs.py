@@ -20,26 +20,26 @@ from npukit.host.budget import factor
 
 FOLDERS = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "LOCALAPPDATA", "ZIG_GLOBAL_CACHE_DIR")
 """Variables for places of caches and scratch files, passed to programs if their value is an absolute path."""
-SEARCHED = ("PATH", "PYTHONPATH")
+PATH_LISTS = ("PATH", "PYTHONPATH")
 """Variables with lists of paths. Programs receive the absolute ones: empty and relative paths mean the current folder.
 """
 SYSTEM = ("SYSTEMROOT", "USERNAME")
 """Variables needed by Windows to start a program."""
-FIXED = {"LC_ALL": "C", "PYTHONSAFEPATH": "1"}
+FIXED_ENVIRONMENT = {"LC_ALL": "C", "PYTHONSAFEPATH": "1"}
 """English messages, which npukit parses; no Python modules of the current folder, also in scripts started in turn."""
 
 MOST_MEMORY = 4 << 30
 """Bytes of memory of a program. zig cc takes 60 MB for a C file of a build."""
-MOST_FILE = 1 << 30
+MOST_PROGRAM_FILE = 1 << 30
 """Bytes of a file written by a program."""
 
 
 def environment() -> dict[str, str]:
     """Environment of each program."""
     folders = {name: os.environ[name] for name in FOLDERS if os.path.isabs(os.environ.get(name, ""))}
-    searched = {name: os.pathsep.join(_searched(os.environ.get(name, ""))) for name in SEARCHED}
+    searched = {name: os.pathsep.join(_searched(os.environ.get(name, ""))) for name in PATH_LISTS}
     system = {name: os.environ[name] for name in SYSTEM if name in os.environ}
-    return {**folders, **{name: paths for name, paths in searched.items() if paths}, **system, **FIXED}
+    return {**folders, **{name: paths for name, paths in searched.items() if paths}, **system, **FIXED_ENVIRONMENT}
 
 
 def _searched(paths: str) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _bounded(memory: int, seconds: float | None) -> str:
 
     Tighter limits of the system stay.
     """
-    bounds = {"-c": 0, "-f": MOST_FILE // 512, "-d": memory >> 10}
+    bounds = {"-c": 0, "-f": MOST_PROGRAM_FILE // 512, "-d": memory >> 10}
     if seconds is not None:
         bounds["-t"] = int(seconds) + 1
     return "".join(f"ulimit {kind} {most} 2>/dev/null; " for kind, most in bounds.items()) + 'exec "$0" "$@"'
@@ -111,7 +111,7 @@ def run(
     within = {"memory": MOST_MEMORY, "seconds": seconds}
     with start(command, folder, stdin=nothing, stdout=pipe, stderr=pipe, **within) as process:
         try:
-            said = process.communicate(timeout=seconds)
+            streams = process.communicate(timeout=seconds)
         except BaseException as stop:
             process.kill()
             if not isinstance(stop, subprocess.TimeoutExpired):
@@ -119,5 +119,5 @@ def run(
             raise TimeoutError(f"it has not ended after {seconds:g} seconds") from stop
     if process.returncode == -getattr(signal, "SIGXCPU", 0):
         raise TimeoutError(f"it has not ended after {seconds:g} seconds of the processor")
-    out, err = (each.decode(errors="replace") for each in said)
+    out, err = (each.decode(errors="replace") for each in streams)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)

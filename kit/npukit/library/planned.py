@@ -6,7 +6,6 @@ from npukit import __version__
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.accel.interface import Engines
-from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import CORE, LINK, Net
 from npukit.net.passes.at_link import without_link
@@ -24,21 +23,14 @@ PORTABLE_TRY = "npukit export BUILD --portable"
 
 def planned_for_library(build: Build, portable: bool) -> tuple[Net, Plan, Engines]:
     """The net without the link's ops, the plan for a single PE, and the engines of the plan."""
-    portable = portable or build.board.core.type.assembly != "dsp"
-    return _portable(build) if portable else _as_built(build)
-
-
-def _portable(build: Build) -> tuple[Net, Plan, Engines]:
-    """Plan every op on the core, without assembly, for a single PE with ample memory."""
-    whole = without_link(build.net())
-    engines = {CORE: Cpu()}
+    if not portable and build.board.core.type.assembly == "dsp":
+        return _as_built(build)
+    # Every op on the core, without assembly, on a single PE with ample memory.
+    whole, engines = without_link(build.net()), {CORE: Cpu()}
     net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CORE)
-    return net, plan_network(net, _roomy(build.board), engines, objective="latency", max_pes=1), engines
-
-
-def _roomy(board: Board) -> Board:
-    memory = tuple(m.model_copy(update={"size": ROOM}) for m in board.memory)
-    return board.model_copy(update={"memory": memory, "noc": None})
+    memory = tuple(m.model_copy(update={"size": ROOM}) for m in build.board.memory)
+    roomy = build.board.model_copy(update={"memory": memory, "noc": None})
+    return net, plan_network(net, roomy, engines, objective="latency", max_pes=1), engines
 
 
 def _as_built(build: Build) -> tuple[Net, Plan, Engines]:
@@ -59,21 +51,17 @@ def _as_built(build: Build) -> tuple[Net, Plan, Engines]:
 
 def _refuse_mesh(plan: Plan) -> None:
     """Raise an error if the plan needs more than a core and accelerators."""
+    fault = way = ""
     if len(plan.pes) > 1:
-        raise NpukitError(
-            f"the build runs on {len(plan.pes)} PEs; a library runs on one core",
-            tries=["npukit build MODEL --pes 1", PORTABLE_TRY],
-        )
-    if any(pe.memory.banks for pe in plan.pes):
-        raise NpukitError(
-            "the build's activations lie in several memories; a library has one",
-            tries=["a board file in which one memory holds activations", PORTABLE_TRY],
-        )
-    if plan.dram:
-        raise NpukitError(
-            "weights of the build are streamed from DRAM, for which a library has no network-on-chip",
-            tries=["a board whose memory holds the weights", PORTABLE_TRY],
-        )
+        fault, way = f"the build runs on {len(plan.pes)} PEs; a library runs on one core", "npukit build MODEL --pes 1"
+    elif any(pe.memory.banks for pe in plan.pes):
+        fault = "the build's activations lie in several memories; a library has one"
+        way = "a board file in which one memory holds activations"
+    elif plan.dram:
+        fault = "weights of the build are streamed from DRAM, for which a library has no network-on-chip"
+        way = "a board whose memory holds the weights"
+    if fault:
+        raise NpukitError(fault, tries=[way, PORTABLE_TRY])
 
 
 def _again(build: Build, net: Net, engines: Engines) -> Planned:

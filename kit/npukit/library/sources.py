@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,13 @@ from jinja2 import Environment
 
 from npukit import __version__
 from npukit.board.board import Board
-from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, KernelStep, RestoreStep
-from npukit.codegen.names import LONGEST, c_string, comment_text, macro
+from npukit.codegen.frame import ChainStep, JoinStep, KernelStep, RestoreStep
+from npukit.codegen.names import LONGEST_C_NAME, c_string, comment_text, macro
 from npukit.codegen.program import Program, gather
 from npukit.codegen.render import has_one_instance, library_frame, places_of, render_library
 from npukit.codegen.roles import Role, alone
 from npukit.codegen.states import STATES
-from npukit.codegen.tensors import TensorRow, input_rows, output_rows
+from npukit.codegen.tensors import TensorRow, tensor_rows
 from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.library.planned import planned_for_library
@@ -61,43 +61,28 @@ def library(build: Build, portable: bool, labels: Sequence[str] = ()) -> Library
     """The library of the build's network: in plain C, or with the build's kernels in assembly."""
     net, plan, engines = planned_for_library(build, portable)
     program = gather(net, plan, plan.pes[0], engines)
-    role = alone(_without_states(_all_far(program)))
+    # The firmware around the library places all constants together, and calls a function to reset the states.
+    arrays = tuple(replace(array, near=False) for array in program.arrays)
+    steps = tuple(step for step in program.steps if not isinstance(step, RestoreStep))
+    records = tuple(record for record in program.records if record.symbol != STATES)
+    role = alone(replace(program, arrays=arrays, steps=steps, records=records))
     name = _plain(net.name, "network")
     others = {**render_library(role, name), **drivers_of(program, build.board)}
     values = _values(build, net, plan, role, name, labels)
-    values |= {"states": list(_states(program, role)), "sources": [f"{name}.c", *_compiled(others)]}
+    compiled = sorted((file for file in others if file.endswith((".c", ".S"))), key=lambda file: ("/" in file, file))
+    values |= {"states": list(_states(program, role)), "sources": [f"{name}.c", *compiled]}
     made = _templates(name, values["accelerators"])
     values["headers"] = sorted(file for file in (*others, *made.values()) if file.endswith(".h"))
-    own = {file: _render(template, values) for template, file in made.items()}
+    own = {file: _environment().get_template(template).render(**values) for template, file in made.items()}
     return Library(name, values["kind"], {**others, **own}, role.arena_bytes, role.constants.bytes)
 
 
-def _compiled(files: Iterable[str]) -> list[str]:
-    """Names of the compiled files, the drivers last."""
-    return sorted((name for name in files if name.endswith((".c", ".S"))), key=lambda name: ("/" in name, name))
-
-
-def _all_far(program: Program) -> Program:
-    """The program with all constants together. The firmware around the library decides where to place the constants."""
-    return replace(program, arrays=tuple(replace(array, near=False) for array in program.arrays))
-
-
-def _without_states(program: Program) -> Program:
-    """The program without the step that resets states: a library has a separate function."""
-    steps = tuple(step for step in program.steps if not isinstance(step, RestoreStep))
-    return replace(program, steps=steps, records=tuple(each for each in program.records if each.symbol != STATES))
-
-
 def _states(program: Program, role: Role) -> Iterator[dict[str, Any]]:
-    """Each state: address, bytes, and initial value, as one byte or an array of constants."""
+    """Each state: address, bytes, and initial value, as a byte or an array of constants."""
     places = places_of(role)
-    rows = (dict(row) for record in program.records if record.symbol == STATES for row in record.rows)
-    for row in rows:
-        yield {
-            **row,
-            "data": places.field(row["data"]),
-            "initial": places.field(row["initial"]) if "initial" in row else "",
-        }
+    for row in (dict(row) for record in program.records if record.symbol == STATES for row in record.rows):
+        initial = places.field(row["initial"]) if "initial" in row else ""
+        yield {**row, "data": places.field(row["data"]), "initial": initial}
 
 
 def _templates(name: str, accelerators: Sequence[str]) -> dict[str, str]:
@@ -137,8 +122,8 @@ class _End:
 
 def _values(build: Build, net: Net, plan: Plan, role: Role, name: str, labels: Sequence[str]) -> dict[str, Any]:
     golden = build.golden()
-    inputs = _ends("input", net, net.inputs, input_rows(net, plan, role.first))
-    outputs = _ends("output", net, net.outputs, output_rows(net, plan, role.first))
+    inputs = _ends("input", net, net.inputs, tensor_rows(net, plan, role.first, "input"))
+    outputs = _ends("output", net, net.outputs, tensor_rows(net, plan, role.first, "output"))
     return {
         "version": __version__,
         "author": AUTHOR,
@@ -170,46 +155,39 @@ def _step_names(plan: Plan, role: Role) -> Iterator[str]:
     """Layers of each step of a run, or the function that waits in a step without layers."""
     layers = [step.op for step in plan.pes[0].computes()]
     for step in role.steps:
-        yield ", ".join(layers[layer] for layer in _layers(step)) or (step.wait if isinstance(step, JoinStep) else "")
-
-
-def _layers(step: FrameStep) -> list[int]:
-    if isinstance(step, ChainStep):
-        return [layer for layer, _ in step.layers]
-    return [step.layer] if isinstance(step, KernelStep) else []
+        match step:
+            case ChainStep():
+                yield ", ".join(layers[layer] for layer, _ in step.layers)
+            case KernelStep():
+                yield layers[step.layer]
+            case JoinStep():
+                yield step.wait
+            case _:
+                yield ""
 
 
 def _ends(what: str, net: Net, tensors: Sequence[str], rows: Sequence[TensorRow]) -> list[_End]:
     plain = [_plain(name, "unnamed") for name in tensors]
-    return [
-        _end(f"{what}_{short}" if plain.count(short) == 1 else f"{what}_{index}", net.tensor(name), row.address)
-        for index, (name, short, row) in enumerate(zip(tensors, plain, rows, strict=True))
-    ]
+    names = [f"{what}_{short if plain.count(short) == 1 else index}" for index, short in enumerate(plain)]
+    return [_end(name, net.tensor(own), row.address) for name, own, row in zip(names, tensors, rows, strict=True)]
 
 
 def _end(name: str, tensor: Tensor, address: str) -> _End:
-    meaning, c_type = comment_text(_meaning(tensor)), C_TYPES[tensor.dtype]
-    plain = _End(name, meaning, c_type, tensor.elements, address, tensor.shape, None)
+    meaning, c_type = f"{tensor.name}: {tensor.dtype} {list(tensor.shape)}", C_TYPES[tensor.dtype]
+    end = _End(name, comment_text(meaning), c_type, tensor.elements, address, tensor.shape, None)
     quantization = tensor.quantization
     if quantization is None or len(quantization.scales) != 1:
-        return plain
-    range_ = np.iinfo(tensor.dtype)
-    scale = repr(float(np.float32(quantization.scale)))
-    return replace(plain, scale=scale, zero_point=quantization.zero_point, least=int(range_.min), most=int(range_.max))
+        return end
+    meaning += f"; real value = {quantization.scale!r} * (value - {quantization.zero_point})"
+    limits, scale = np.iinfo(tensor.dtype), repr(float(np.float32(quantization.scale)))
+    end = replace(end, comment=comment_text(meaning), scale=scale, zero_point=quantization.zero_point)
+    return replace(end, least=int(limits.min), most=int(limits.max))
 
 
 def _plain(name: str, otherwise: str) -> str:
     """A part of a C name that resembles `name`."""
-    letters = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST]
+    letters = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST_C_NAME]
     return letters if letters[:1].isalpha() else f"{otherwise}_{letters}".rstrip("_")
-
-
-def _meaning(tensor: Tensor) -> str:
-    shape = f"{tensor.name}: {tensor.dtype} {list(tensor.shape)}"
-    quantization = tensor.quantization
-    if quantization is None or len(quantization.scales) != 1:
-        return shape
-    return f"{shape}; real value = {quantization.scale!r} * (value - {quantization.zero_point})"
 
 
 def _listed(values: np.ndarray) -> str:
@@ -217,18 +195,11 @@ def _listed(values: np.ndarray) -> str:
     return ", ".join(float(v).hex() if values.dtype.kind == "f" else str(int(v)) for v in values.ravel())
 
 
-def _render(template: str, values: dict[str, Any]) -> str:
-    return _environment().get_template(template).render(**values)
-
-
 @cache
 def _environment() -> Environment:
     environment = templates_in("export")
-    environment.filters["macro"] = macro
-    environment.filters["comment"] = comment_text
-    environment.filters["lines"] = lambda text: textwrap.fill(
-        text, LINE, initial_indent="    ", subsequent_indent="    "
-    )
+    lines = partial(textwrap.fill, width=LINE, initial_indent="    ", subsequent_indent="    ")
+    environment.filters |= {"macro": macro, "comment": comment_text, "lines": lines}
     return environment
 
 
@@ -245,15 +216,11 @@ def drivers_of(program: Program, board: Board) -> dict[str, str]:
     sources = [source for engine in used.values() for source in engine.sources(board)]
     found: dict[str, Path] = {}
     hooks = (HOOKS, f"{board.core.type.architecture.firmware}/{EVENTS}")
-    beside = (data_folder("firmware") / hook for hook in hooks) if sources else ()
-    for path in dict.fromkeys((*beside, *_with_headers(sources))):
+    files = [data_folder("firmware") / hook for hook in hooks if sources]
+    for source in sources:
+        files += [source, *sorted(source.parent.glob("*.h"))]
+    for path in dict.fromkeys(files):
         if path.name in found:
             raise NpukitError(f"two drivers bring {path.name}: {found[path.name]} and {path}", tries=["other names"])
         found[path.name] = path
     return {f"{DRIVERS}/{name}": path.read_text(encoding="utf-8") for name, path in found.items()}
-
-
-def _with_headers(sources: Iterable[Path]) -> Iterable[Path]:
-    for source in sources:
-        yield source
-        yield from sorted(source.parent.glob("*.h"))

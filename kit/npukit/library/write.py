@@ -13,6 +13,7 @@ from typing import Any
 from npukit.errors import NpukitError
 from npukit.library.sources import AUTHOR, CORTEX_M, EXAMPLE, PROPERTIES, Library, library
 from npukit.library.spec import SPEC, spec_files
+from npukit.net.tensor import Tensor
 from npukit.project.build_folder import Build
 from npukit.writing import new_folder, write_file
 
@@ -39,9 +40,10 @@ def export(build: Build, output: Path, portable: bool, labels: Path | None = Non
 
     The folder must be new, empty, or with `force` an earlier export.
     """
-    if output.exists() and output.suffix != ARCHIVE and not _is_replaceable(output, force):
-        ways = ["--force", *_TRIES] if _is_export(output) else _TRIES
-        raise NpukitError(f"{output} is there already", tries=ways)
+    earlier = _is_export(output)
+    is_free = output.is_dir() and not any(output.iterdir())
+    if output.exists() and output.suffix != ARCHIVE and not (is_free or (force and earlier)):
+        raise NpukitError(f"{output} is there already", tries=["--force", *_TRIES] if earlier else _TRIES)
     made = library(build, portable, _labels(build, labels) if labels else ())
     if output.suffix == ARCHIVE:
         write_file(output, archive(build, made))
@@ -60,10 +62,6 @@ def export_spec(build: Build, output: Path, *, force: bool = False) -> tuple[str
     files = spec_files(build)
     _write_folder(output, files)
     return tuple(sorted(files))
-
-
-def _is_replaceable(output: Path, force: bool) -> bool:
-    return output.is_dir() and (not any(output.iterdir()) or (force and _is_export(output)))
 
 
 def _is_export(output: Path) -> bool:
@@ -121,14 +119,18 @@ def _members(build: Build, made: Library) -> Iterator[tuple[str, str]]:
 
 def _metadata(build: Build, made: Library) -> Mapping[str, Any]:
     net = build.net()
+
+    def shown(tensor: Tensor) -> Mapping[str, Any]:
+        return {"dtype": tensor.dtype, "shape": list(tensor.shape), "size": tensor.bytes}
+
     device = "cortex-m4" if made.kind == CORTEX_M else "generic"
     main = {
         "constants_size_bytes": made.constant_bytes,
         "device": 1,
         "io_size_bytes": sum(net.tensor(name).bytes for name in (*net.inputs, *net.outputs)),
         "workspace_size_bytes": made.arena_bytes,
-        "inputs": {name: _tensor(build, name) for name in net.inputs},
-        "outputs": {name: _tensor(build, name) for name in net.outputs},
+        "inputs": {name: shown(net.tensor(name)) for name in net.inputs},
+        "outputs": {name: shown(net.tensor(name)) for name in net.outputs},
     }
     module = {
         "model_name": made.name,
@@ -140,8 +142,3 @@ def _metadata(build: Build, made: Library) -> Mapping[str, Any]:
         "style": "full-model",
     }
     return {"modules": {made.name: module}, "version": VERSION}
-
-
-def _tensor(build: Build, name: str) -> Mapping[str, Any]:
-    tensor = build.net().tensor(name)
-    return {"dtype": tensor.dtype, "shape": list(tensor.shape), "size": tensor.bytes}

@@ -45,10 +45,6 @@ class _UnderWay:
     request: Request
     frame: bytes
 
-    def check(self, reply: Reply) -> None:
-        if reply.status != Status.OK:
-            raise _refused(self.request, reply)
-
 
 @dataclass(frozen=True)
 class Begun(Generic[Answer]):
@@ -109,7 +105,7 @@ class Conversation:
     def end(self, begun: Begun[Answer], seconds: float) -> Answer:
         """The answer to a request sent by `begin`."""
         ((sequence, reply),) = self._replies(begun.under_way, seconds, ()).items()
-        begun.under_way[sequence].check(reply)
+        _check_status(begun.under_way[sequence].request, reply)
         return _answer_in(begun.request, reply)
 
     def insist(self, request: Request[Answer]) -> Answer:
@@ -141,7 +137,7 @@ class Conversation:
         while under_way:
             for sequence, reply in self._replies(under_way, seconds, pauses).items():
                 sent = under_way.pop(sequence)
-                sent.check(reply)
+                _check_status(sent.request, reply)
                 done[sent.place] = sent.request, reply
             self._fill(under_way, waiting, pe)
         return [done[place] for place in range(len(done))]
@@ -162,7 +158,8 @@ class Conversation:
         report that no reply will come.
         """
         deadline = monotonic() + seconds
-        usual = pauses or [_patience(under_way) * 2**attempt for attempt in range(_ATTEMPTS)]
+        first = max(sent.request.patience for sent in under_way.values())
+        usual = pauses or [first * 2**attempt for attempt in range(_ATTEMPTS)]
         for pause in [seconds] * _ATTEMPTS if isinstance(self._transport, Witness) else usual:
             replies = self._await(under_way, min(monotonic() + pause, deadline))
             if replies:
@@ -210,17 +207,12 @@ class Conversation:
         if self._earlier_fault is not None:
             return self._earlier_fault
         damaged = self._decoder.damaged
-        what = f"only {damaged} damaged frames came back" if damaged else "nothing came back"
-        message = f"the device was asked to {request.does} and did not answer: {what}"
+        received = f"only {damaged} damaged frames came back" if damaged else "nothing came back"
+        message = f"the device was asked to {request.does} and did not answer: {received}"
         if isinstance(self._transport, Witness):
             return NoAnswer(message, facts=self._transport.silence(), tries=["npukit run BUILD ... --gdb PORT"])
         tries = ["check cable, port and baud rate", "reset the device", "npukit flash, if it runs other firmware"]
         return NoAnswer(message, tries=tries)
-
-
-def _patience(under_way: Mapping[int, _UnderWay]) -> float:
-    """Seconds before requests under way are repeated for the first time."""
-    return max(sent.request.patience for sent in under_way.values())
 
 
 def _answer_in(request: Request[Answer], reply: Reply) -> Answer:
@@ -230,14 +222,16 @@ def _answer_in(request: Request[Answer], reply: Reply) -> Answer:
         raise NpukitError(f"the device was asked to {request.does}, and its answer makes no sense: {error}") from error
 
 
-def _refused(request: Request, reply: Reply) -> NpukitError:
+def _check_status(request: Request, reply: Reply) -> None:
+    """Raise an error if the device has refused the request."""
     if reply.status == Status.OTHER_PROTOCOL:
-        return DoesNotFit(
+        raise DoesNotFit(
             f"the device speaks version {reply.address} of the link's protocol, this npukit version {PROTOCOL}",
             tries=["npukit build and flash again with this npukit"],
         )
-    return Refused(
-        f"PE {reply.pe} was asked to {request.does} and refused: {reply.text} "
-        f"(status {reply.status}, {reply.address:#010x})",
-        reply.status,
-    )
+    if reply.status != Status.OK:
+        raise Refused(
+            f"PE {reply.pe} was asked to {request.does} and refused: {reply.text} "
+            f"(status {reply.status}, {reply.address:#010x})",
+            reply.status,
+        )

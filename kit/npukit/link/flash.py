@@ -79,16 +79,6 @@ class SlotState:
     security_counter: int
 
 
-@dataclass(frozen=True)
-class Written:
-    """Pages and bytes changed by a transfer."""
-
-    slot: int
-    pages: int
-    bytes: int
-    pages_in_image: int
-
-
 class _Identify(Request[LoaderState]):
     kind, does = 0x20, "describe its flash"
     _FIXED: ClassVar[struct.Struct] = struct.Struct("<HHIIIBBBBI32sB")
@@ -107,8 +97,8 @@ class _Identify(Request[LoaderState]):
             slot_bytes=slot_bytes,
             page_bytes=page_bytes,
             cause=cause,
-            active=_slot(active),
-            trial=_slot(trial),
+            active=None if active == _NO_SLOT else active,
+            trial=None if trial == _NO_SLOT else trial,
             tried=bool(tried),
             takes=Takes(Policy(policy), key if policy == Policy.KEY else None),
             security_counter=counter,
@@ -119,7 +109,7 @@ class _Identify(Request[LoaderState]):
 @dataclass(frozen=True)
 class _DescribeSlot(Request[SlotState]):
     kind, does = 0x21, "describe a slot"
-    layout, told = "<I", ("slot",)
+    layout = "<I"
     slot: int
 
     def parse(self, payload: bytes) -> SlotState:
@@ -132,7 +122,7 @@ class _DescribeSlot(Request[SlotState]):
 @dataclass(frozen=True)
 class _DigestPages(Request[tuple[bytes, ...]]):
     kind, does = 0x22, "digest pages of its flash"
-    layout, told = "<II", ("slot", "first")
+    layout = "<II"
     slot: int
     first: int
 
@@ -145,7 +135,7 @@ class _DigestPages(Request[tuple[bytes, ...]]):
 @dataclass(frozen=True)
 class _ErasePage(Done):
     kind, does = 0x23, "erase a page of its flash"
-    layout, told = "<II", ("slot", "page")
+    layout = "<II"
     slot: int
     page: int
 
@@ -153,7 +143,7 @@ class _ErasePage(Done):
 @dataclass(frozen=True)
 class _WriteSlot(Done):
     kind, does = 0x24, "write its flash"
-    layout, told = "<II", ("slot", "offset", "data")
+    layout = "<II"
     slot: int
     offset: int
     data: bytes
@@ -162,7 +152,7 @@ class _WriteSlot(Done):
 @dataclass(frozen=True)
 class _TrySlot(Done):
     kind, does = 0x25, "put an image on trial"
-    layout, told = "<II", ("slot", "may_be_older", "digest")
+    layout = "<II"
     slot: int
     may_be_older: bool
     digest: bytes
@@ -171,7 +161,6 @@ class _TrySlot(Done):
 @dataclass(frozen=True)
 class _Provision(Done):
     kind, does = 0x26, "learn whose images it takes"
-    layout, told = "", ("record",)
     record: bytes
 
 
@@ -209,8 +198,8 @@ class LoaderSession:
 
     def write(
         self, slot: int, image: bytes, track: Callable[[list[int], str], Iterable[int]] = lambda pages, _: pages
-    ) -> Written:
-        """Write the image into the slot. Erases and writes only the pages that differ."""
+    ) -> int:
+        """Write the image into the slot. Erases and writes only the pages that differ; returns the number of pages."""
         if len(image) > self.state.slot_bytes:
             raise NpukitError(f"the image has {len(image)} bytes, a slot of the board {self.state.slot_bytes}")
         pages, contents = self.pages_that_differ(slot, image), _pages(image, self.state.page_bytes)
@@ -218,7 +207,7 @@ class LoaderSession:
         following = dict(pairwise(pages))
         for page in track(pages, "write the flash"):
             self._write_page(slot, page, contents[page], following.get(page))
-        return Written(slot, len(pages), len(pages) * self.state.page_bytes, len(contents))
+        return len(pages)
 
     def put_on_trial(self, slot: int, image: SignedImage, may_be_older: bool) -> None:
         """Have the image started next. The loader refuses broken, unsigned or older images, and images for another
@@ -249,7 +238,3 @@ class LoaderSession:
 def _pages(image: bytes, page_bytes: int) -> list[bytes]:
     """The image as whole pages. The rest of the last page stays erased."""
     return [image[at : at + page_bytes].ljust(page_bytes, b"\xff") for at in range(0, len(image), page_bytes)]
-
-
-def _slot(number: int) -> int | None:
-    return None if number == _NO_SLOT else number

@@ -47,7 +47,7 @@ def update_of(
         may_be_older=may_be_older,
         provisions=provisions,
         load_seconds=cycles / build.board.core.clock_hz,
-        told_at=flash.window + flash.once_offset,
+        provision_address=flash.window + flash.once_offset,
     )
 
 

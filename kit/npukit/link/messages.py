@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import ClassVar, Generic, TypeVar
 
@@ -99,8 +99,8 @@ class Counters:
 
     def __post_init__(self) -> None:
         if not 0 <= self.asleep <= self.cycles < MOST_COUNTED or not 0 <= self.instructions < MOST_COUNTED:
-            told = f"{self.cycles:,} cycles, {self.asleep:,} of them asleep, and {self.instructions:,} instructions"
-            raise Malformed(f"no core counts {told}")
+            counts = f"{self.cycles:,} cycles, {self.asleep:,} of them asleep, and {self.instructions:,} instructions"
+            raise Malformed(f"no core counts {counts}")
 
     def since(self, before: Counters) -> Counters:
         """The counts between an earlier reading and this one."""
@@ -149,11 +149,10 @@ class Request(Generic[Answer]):
     """Seconds before the first repetition."""
 
     layout: ClassVar[str] = ""
-    """`struct` layout of the arguments; `told` names their fields. A last field of bytes comes after the layout."""
-    told: ClassVar[tuple[str, ...]] = ()
+    """`struct` layout of the fields. A last field of bytes comes after the layout."""
 
     def arguments(self) -> bytes:
-        values = [getattr(self, name) for name in self.told]
+        values = [getattr(self, field.name) for field in fields(self)]
         behind = values.pop() if values and isinstance(values[-1], bytes) else b""
         return struct.pack(self.layout, *values) + behind
 
@@ -170,7 +169,6 @@ class Done(Request[None]):
             raise Malformed("there is something where nothing should be")
 
 
-@dataclass(frozen=True)
 class _Read(Request[bytes]):
     """A request for `size` bytes."""
 
@@ -199,7 +197,7 @@ class Describe(Request[tuple[TensorInfo, ...]]):
     """Names and sizes of a table's tensors from index `first` on. A reply holds as many as fit a packet."""
 
     kind, does = 2, "describe its tensors"
-    layout, told = "<HH", ("table", "first")
+    layout = "<HH"
     table: Table
     first: int
 
@@ -215,7 +213,7 @@ class Describe(Request[tuple[TensorInfo, ...]]):
 @dataclass(frozen=True)
 class WriteInput(Done):
     kind, does = 3, "write an input"
-    layout, told = "<HxxI", ("index", "offset", "data")
+    layout = "<HxxI"
     index: int
     offset: int
     data: bytes
@@ -224,8 +222,9 @@ class WriteInput(Done):
 @dataclass(frozen=True)
 class ReadOutput(_Read):
     kind, does = 4, "read an output"
-    layout, told = "<HHI", ("index", "size", "offset")
+    layout = "<HHI"
     index: int
+    size: int
     offset: int
 
 
@@ -234,7 +233,7 @@ class Run(Request[RunResult]):
     """Run frames in a row. A device whose last run has the same `number` repeats the answer and runs nothing."""
 
     kind, does = 5, "run"
-    layout, told = "<IHH", ("number", "observe", "frames")
+    layout = "<IHH"
     patience = 2.0  # a repeated request costs a waiting PE cycles, which disturbs the measurement
     number: int
     observe: bool
@@ -252,7 +251,7 @@ class ReadLayers(Request[tuple[LayerRecord, ...]]):
     """A PE's records of the last observed run, from layer `first` on. A reply holds as many as fit a packet."""
 
     kind, does = 6, "read the layers of a run"
-    layout, told = "<Hxx", ("first",)
+    layout = "<Hxx"
     first: int
 
     def parse(self, payload: bytes) -> tuple[LayerRecord, ...]:
@@ -263,14 +262,15 @@ class ReadLayers(Request[tuple[LayerRecord, ...]]):
 @dataclass(frozen=True)
 class ReadMemory(_Read):
     kind, does = 7, "read memory"
-    layout, told = "<II", ("address", "size")
+    layout = "<II"
     address: int
+    size: int
 
 
 @dataclass(frozen=True)
 class ReadDigest(Request[int]):
     kind, does = 16, "digest memory"
-    layout, told = "<II", ("address", "size")
+    layout = "<II"
     address: int
     size: int
 
@@ -282,7 +282,7 @@ class ReadDigest(Request[int]):
 @dataclass(frozen=True)
 class WriteMemory(Done):
     kind, does = 8, "write memory"
-    layout, told = "<I", ("address", "data")
+    layout = "<I"
     address: int
     data: bytes
 
@@ -299,7 +299,7 @@ class ReadPes(Request[tuple[PeState, ...]]):
     """States of the network's PEs from index `first` on. A reply holds as many as fit a packet."""
 
     kind, does = 10, "tell how its PEs are doing"
-    layout, told = "<Hxx", ("first",)
+    layout = "<Hxx"
     first: int
 
     def parse(self, payload: bytes) -> tuple[PeState, ...]:
@@ -324,9 +324,45 @@ class StopBehind(Done):
     """Ends a PE's next observed frame after `pieces` pieces of a layer. The PE's memory stays as the layer left it."""
 
     kind, does = 18, "stop behind a layer"
-    layout, told = "<HH", ("layer", "pieces")
+    layout = "<HH"
     layer: int
     pieces: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """A step of a PE's frame began at `cycle` since reset, or (`FRAME_END`) the frame ended."""
+
+    cycle: int
+    step: int
+
+
+FRAME_END = 0xFFFF
+
+
+@dataclass(frozen=True)
+class PeEvents:
+    """Events of a PE from number `first` on. `written`: number of events since reset, with overwritten ones."""
+
+    written: int
+    first: int
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class ReadEvents(Request[PeEvents]):
+    """Reads a PE's events from number `first` on, except overwritten ones. A reply holds as many as fit a packet."""
+
+    kind, does = 15, "read its events"
+    layout = "<I"
+    first: int
+
+    def parse(self, payload: bytes) -> PeEvents:
+        written, first = struct.unpack_from("<II", payload)
+        found = tuple(Event(high << 32 | low, step) for low, high, step in struct.iter_unpack("<IHH", payload[8:]))
+        if not min(self.first, written) <= first <= first + len(found) <= written:
+            raise Malformed(f"events {first} to {first + len(found)} of {written}, when asked for {self.first} and on")
+        return PeEvents(written, first, found)
 
 
 @dataclass(frozen=True)
@@ -348,8 +384,7 @@ class Reply:
         return self.payload.decode("utf-8", "replace")
 
     def answers(self, request: Request, sequence: int, session: int) -> bool:
-        asked = (request.kind | _REPLY, sequence, session)
-        return (self.kind, self.sequence, self.session) == asked
+        return (self.kind, self.sequence, self.session) == (request.kind | _REPLY, sequence, session)
 
 
 def pack_request(request: Request, sequence: int, session: int, pe: int = LINKED_PE) -> bytes:

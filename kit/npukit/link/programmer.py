@@ -14,10 +14,9 @@ from typing import Any
 from npukit.board.board import Programmer
 from npukit.errors import NpukitError
 from npukit.host.programs import find_program, run
-from npukit.link.image_files import FLASH_OFFSET
+from npukit.link.image_files import FLASH_OFFSET, write_uf2
 from npukit.link.session import Session
 from npukit.link.transports import open_serial
-from npukit.link.uf2 import write_uf2
 from npukit.progress import Progress
 from npukit.project.build_folder import Build
 from npukit.project.images.elf import Elf
@@ -49,13 +48,7 @@ class Programmed:
         return f"cd {shlex.quote(str(self.image.parent))} && {shlex.join(self.command)}"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "board": self.board,
-            "command": list(self.command),
-            "image": str(self.image),
-            "build_id": self.build_id.hex(),
-            "dry_run": self.dry_run,
-        }
+        return {**vars(self), "command": list(self.command), "image": str(self.image), "build_id": self.build_id.hex()}
 
 
 def program(build: Build, port: str, progress: Progress, *, dry_run: bool) -> Programmed:
@@ -89,15 +82,18 @@ def tool_command(programmer: Programmer, images: Sequence[Path]) -> tuple[str, .
             name = name if len(images) == 1 else write_uf2(images, target).name
             return "picotool", "load", "--verify", "--execute", "--family", target, name
         case "bossac":
-            return "bossac", "--erase", "--write", "--verify", "--reset", f"--offset={target}", _flat(image).name
+            return (
+                "bossac",
+                "--erase",
+                "--write",
+                "--verify",
+                "--reset",
+                f"--offset={target}",
+                image.with_suffix(".bin").name,
+            )
         case "esptool":
             pieces = [word for offset, piece in _pieces(image) for word in (f"{offset:#x}", piece.name)]
             return "esptool", "--chip", target, "write_flash", *pieces
-
-
-def _flat(image: Path) -> Path:
-    """Flat binary of the image."""
-    return image.with_suffix(".bin")
 
 
 def _pieces(image: Path) -> list[tuple[int, Path]]:

@@ -37,7 +37,7 @@ class RunState(Counters):
 class _AboutRun(Request[RunState]):
     """A request about the started run `number`."""
 
-    layout, told = "<I", ("number",)
+    layout = "<I"
     number: int
 
     def parse(self, payload: bytes) -> RunState:
@@ -54,7 +54,7 @@ class Start(_AboutRun):
     """Begin a run (`ran` is 0), or resume a run that was stopped after `ran` frames."""
 
     kind, does = 11, "start a run"
-    layout, told = "<III", ("number", "ran", "frames")
+    layout = "<III"
     ran: int
     frames: int
 

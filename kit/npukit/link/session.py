@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.conversation import Begun, Conversation, NoAnswer, Refused
-from npukit.link.events import PeEvents, ReadEvents
 from npukit.link.fault import explain_fault
 from npukit.link.messages import (
     LINKED_PE,
@@ -21,9 +20,11 @@ from npukit.link.messages import (
     Greeting,
     Hello,
     LayerRecord,
+    PeEvents,
     PeState,
     ReadCounters,
     ReadDigest,
+    ReadEvents,
     ReadLayers,
     ReadMemory,
     ReadOutput,
@@ -130,9 +131,9 @@ class Session:
             greeting.board,
             greeting.model,
             greeting.build_id,
-            self._describe(Table.INPUTS, greeting.inputs),
-            self._describe(Table.OUTPUTS, greeting.outputs),
-            tuple(layer.name for layer in self._describe(Table.LAYERS, greeting.layers)),
+            self._collect(partial(Describe, Table.INPUTS), greeting.inputs),
+            self._collect(partial(Describe, Table.OUTPUTS), greeting.outputs),
+            tuple(layer.name for layer in self._collect(partial(Describe, Table.LAYERS), greeting.layers)),
             greeting.pes,
             greeting.largest_packet,
         )
@@ -173,8 +174,7 @@ class Session:
         """
         for pe, (layer, pieces) in stops.items():
             self._conversation.ask(StopBehind(layer, pieces), pe=pe)
-        limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
-        self._finish(self.begin_run(observe=True), limit)
+        self._finish(self.begin_run(observe=True), seconds)
         return {pe.pe: pe.fault_address for pe in self.pes() if pe.pe in stops and pe.status == STOPPED}
 
     def begin_run(self, observe: bool = False, frames: int = 1) -> Begun[RunResult]:
@@ -185,8 +185,7 @@ class Session:
 
     def end_run(self, begun: Begun[RunResult], seconds: float | None = None) -> RunResult:
         """Wait for a run that has begun. Returns the result."""
-        limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
-        result, waits = self._finish(begun, limit)
+        result, waits = self._finish(begun, seconds)
         if result.status != 0:
             raise self._failed_run(result.status, waits)
         return result
@@ -212,10 +211,11 @@ class Session:
         self._run_number = (self._run_number + 1) & 0xFFFF_FFFF
         return self._run_number
 
-    def _finish(self, begun: Begun[RunResult], seconds: float) -> tuple[RunResult, tuple[str, ...]]:
+    def _finish(self, begun: Begun[RunResult], seconds: float | None) -> tuple[RunResult, tuple[str, ...]]:
         """The run's result. Without result in time the run is broken off; then also lines about the PEs that waited."""
+        limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
         try:
-            return self._conversation.end(begun, seconds), ()
+            return self._conversation.end(begun, limit), ()
         except NoAnswer as silent:
             if self.device.pe_count == 1:
                 raise
@@ -234,16 +234,16 @@ class Session:
         """A whole output of the last run, which must have succeeded."""
         tensor = _tensor(self.device.outputs, index, "output")
         pieces = self._pieces(tensor.bytes)
-        return b"".join(self._conversation.ask_all(ReadOutput(size, index, at) for at, size in pieces))
+        return b"".join(self._conversation.ask_all(ReadOutput(index, size, at) for at, size in pieces))
 
     def pes(self) -> tuple[PeState, ...]:
         """State of each PE of the network, the PE with the link first."""
-        told = self._collect(ReadPes, self.device.pe_count)
-        named = [each.pe for each in told]
+        states = self._collect(ReadPes, self.device.pe_count)
+        named = [each.pe for each in states]
         self._pes = self._pes or named
         if named != self._pes or len(set(named)) < len(named):
             raise NpukitError(f"the device says that its PEs are {_few(named)}, and said before {_few(self._pes)}")
-        return told
+        return states
 
     def settle(self) -> None:
         """Wait until every PE of the network has finished as many frames as the PE with the link."""
@@ -260,22 +260,22 @@ class Session:
     def events(self, pe: int, first: int) -> PeEvents:
         """A PE's events from number `first` on, without overwritten events."""
         ask = partial(self._conversation.ask, pe=pe)
-        told = ask(ReadEvents(first))
-        start, found = told.first, list(told.events)
-        while start + len(found) < told.written and len(found) < _MOST_EVENTS:
+        reply = ask(ReadEvents(first))
+        start, found = reply.first, list(reply.events)
+        while start + len(found) < reply.written and len(found) < _MOST_EVENTS:
             more = ask(ReadEvents(start + len(found)))
             if not more.events:
                 raise NpukitError(f"PE {pe} overwrites its events faster than they can be read", tries=["stop its run"])
             if more.first != start + len(found):
                 start, found = more.first, []
             found += more.events
-        return PeEvents(told.written, start, tuple(found))
+        return PeEvents(reply.written, start, tuple(found))
 
     def read_memory(self, address: int, size: int, pe: int | None = None) -> bytes:
         """Memory of a PE. The PE with the link shows only memory declared readable."""
         _check_addresses(address, size)
         pieces = self._pieces(size)
-        return b"".join(self._conversation.ask_all((ReadMemory(part, address + at) for at, part in pieces), pe))
+        return b"".join(self._conversation.ask_all((ReadMemory(address + at, part) for at, part in pieces), pe))
 
     def digest(self, address: int, size: int, pe: int | None = None) -> int:
         """Digest (`project/images/regions.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on.
@@ -297,9 +297,9 @@ class Session:
 
     def lines(self) -> tuple[str, ...]:
         """Lines of text from the firmware since the last call, at most the last 1000."""
-        said = tuple(self._conversation.lines)
+        lines = tuple(self._conversation.lines)
         self._conversation.lines.clear()
-        return said
+        return lines
 
     def _check(self, greeting: Greeting) -> None:
         if not _SMALLEST_PACKET <= greeting.largest_packet <= _LARGEST_PACKET:
@@ -315,9 +315,6 @@ class Session:
                 f"not build {self._expected.hex()}",
                 tries=["npukit flash the build folder onto the device", "the build folder the device was flashed from"],
             )
-
-    def _describe(self, table: Table, count: int) -> tuple[TensorInfo, ...]:
-        return self._collect(lambda first: Describe(table, first), count)
 
     def _collect(
         self, request: Callable[[int], Request[tuple[Item, ...]]], count: int, pe: int | None = None
@@ -355,9 +352,9 @@ def _few(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:_FEW])) + (" ..." if len(numbers) > _FEW else "")
 
 
-def _tensor(tensors: tuple[TensorInfo, ...], index: int, what: str) -> TensorInfo:
+def _tensor(tensors: tuple[TensorInfo, ...], index: int, kind: str) -> TensorInfo:
     if not 0 <= index < len(tensors):
-        raise NpukitError(f"there is no {what} {index}: the device has {len(tensors)}, counted from 0")
+        raise NpukitError(f"there is no {kind} {index}: the device has {len(tensors)}, counted from 0")
     return tensors[index]
 
 

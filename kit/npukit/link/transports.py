@@ -50,7 +50,7 @@ def _the_one_plugged_in(uart: Uart) -> str:
     if len(ports) > 1:
         raise NpukitError(
             f"{len(ports)} boards are plugged in",
-            facts=list(map(_told, ports)),
+            facts=list(map(_described, ports)),
             tries=[f"{port.device} instead of serial" for port in ports],
         )
     return ports[0].device
@@ -60,7 +60,7 @@ def _id(port: ListPortInfo) -> str:
     return f"{port.vid:04x}:{port.pid:04x}"
 
 
-def _told(port: ListPortInfo) -> str:
+def _described(port: ListPortInfo) -> str:
     """The port with its USB description and ids, and the known boards with these ids."""
     boards = ", ".join(board.name for board in known_boards() if _id(port).startswith(board.uart.usb))
     return f"{port.device}: {port.description}, {_id(port)}{f', as has {boards}' if boards else ''}"
@@ -84,16 +84,16 @@ def open_serial(port: str, uart: Uart, progress: Progress = SILENT) -> SerialTra
 def _once_there(port: str, baud: int, progress: Progress) -> SerialTransport:
     """The port, as soon as it opens. Raises an error if an existing port does not open, or a missing port stays
     missing."""
-    until, told = monotonic() + OPENING_SECONDS, False
+    until, reported = monotonic() + OPENING_SECONDS, False
     while True:
         try:
             return SerialTransport(port, baud)
         except _TROUBLE as error:
             if not _is_not_there(error) or monotonic() >= until:
                 raise
-        if not told:
+        if not reported:
             progress.stage(f"wait for {port} to open")
-            told = True
+            reported = True
         sleep(_OPENING_POLL_SECONDS)
 
 
@@ -148,8 +148,9 @@ class SerialTransport:
         self._serial.close()
 
     def _opened(self) -> serial.Serial:
-        # Constant read timeout: with some URLs a change renegotiates the line.
-        timeout = _write_timeout(self._port)
+        # Constant read timeout: with some URLs a change renegotiates the line. A stalled local device must not hang the
+        # host; some URLs refuse a limit.
+        timeout = None if "://" in self._port else _WRITE_SECONDS
         return serial.serial_for_url(self._port, self._baud, timeout=_POLL_SECONDS, write_timeout=timeout)
 
     def _reopen(self, broken: Exception) -> None:
@@ -165,8 +166,3 @@ class SerialTransport:
 
     def _lost(self, error: Exception) -> NpukitError:
         return NpukitError(f"the link over {self._port} broke: {error}", tries=["plug the device in again"])
-
-
-def _write_timeout(port: str) -> float | None:
-    """Write timeout in seconds: a stalled local device must not hang the host. None for URLs: some refuse a limit."""
-    return None if "://" in port else _WRITE_SECONDS

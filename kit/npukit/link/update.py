@@ -23,7 +23,7 @@ class Update:
     """An image to flash. `build_id`: reported by the image's firmware in the handshake.
 
     `provisions`: provision a new board for images of this image's key, or for any image if this image is unsigned.
-    `told_at`: address of the provision in the board's memory. `load_seconds`: predicted time from power-on to the
+    `provision_address`: of the provision in the board's memory. `load_seconds`: predicted time from power-on to the
     firmware.
     """
 
@@ -33,7 +33,7 @@ class Update:
     may_be_older: bool = False
     provisions: bool = False
     load_seconds: float | None = None
-    told_at: int | None = None
+    provision_address: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Flashed:
     slot: int
     version: Version
     security_counter: int
-    digest: bytes
+    sha256: bytes
     image_bytes: int
     pages_in_image: int
     pages_written: int
@@ -56,23 +56,13 @@ class Flashed:
     dry_run: bool
 
     def to_json(self) -> dict[str, Any]:
+        key = self.takes.key.hex() if self.takes.key else None
         return {
-            "board": self.board,
-            "slot": self.slot,
+            **vars(self),
             "version": str(self.version),
-            "security_counter": self.security_counter,
-            "sha256": self.digest.hex(),
-            "image_bytes": self.image_bytes,
-            "pages_in_image": self.pages_in_image,
-            "pages_written": self.pages_written,
+            "sha256": self.sha256.hex(),
             "replaced": str(self.replaced) if self.replaced else None,
-            "takes": {
-                "policy": self.takes.policy.name.lower(),
-                "key": self.takes.key.hex() if self.takes.key else None,
-            },
-            "provisioned": self.provisioned,
-            "load_seconds": self.load_seconds,
-            "dry_run": self.dry_run,
+            "takes": {"policy": self.takes.policy.name.lower(), "key": key},
         }
 
 
@@ -91,7 +81,7 @@ def flash(transport: RestartableTransport, update: Update, progress: Progress | 
             slot, pages = loader.state.active or 0, 0
         else:
             slot = loader.free_slot()
-            pages = loader.write(slot, update.image.data, shown.track).pages
+            pages = loader.write(slot, update.image.data, shown.track)
             loader.put_on_trial(slot, update.image, update.may_be_older)
             shown.stage("start the new image on trial")
             _run_on_trial(transport, loader, update, slot)
@@ -158,12 +148,12 @@ def _check_key(takes: Takes, update: Update) -> None:
 
 def _ask_firmware(transport: RestartableTransport, update: Update) -> None:
     """Raise an error before the restart if the firmware reports a key that does not match."""
-    if update.told_at is None:
+    if update.provision_address is None:
         return
     try:
         session = Session(transport, answer_seconds=_ANSWER_SECONDS)
         session.open()
-        takes = read_takes(session.read_memory(update.told_at, COPIES * RECORD_BYTES))
+        takes = read_takes(session.read_memory(update.provision_address, COPIES * RECORD_BYTES))
     except NpukitError:
         return  # the loader will report the key
     if takes.key:
@@ -256,7 +246,7 @@ def _flashed(
         slot=slot,
         version=image.version,
         security_counter=image.security_counter,
-        digest=image.digest,
+        sha256=image.digest,
         image_bytes=len(image.data),
         pages_in_image=-(-len(image.data) // state.page_bytes),
         pages_written=pages,

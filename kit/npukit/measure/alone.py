@@ -31,15 +31,15 @@ from npukit.plan.multi_chip import twins
 from npukit.plan.predict.memory import control_bytes
 
 CYCLES = 2_000_000
-"""Limit on the cycles of all cases of all layers together, once each layer has the `LEAST` cases."""
+"""Limit on the cycles of all cases of all layers together, once each layer has the `LEAST_ALONE` cases."""
 
-LEAST, MOST = 3, 512
+LEAST_ALONE, MOST_ALONE = 3, 512
 """Limits on the cases of a layer."""
 
-WORK = 140_000_000
+INPUT_WORK = 140_000_000
 """The effort of choosing the inputs, in steps as in `net/reference/sharp.py`."""
 
-AROUND = 256
+GUARD_BYTES = 256
 """Bytes before an output, and after it, that a layer must not write."""
 
 _BEGIN, _END, _ARENA = "net_begin_layer", "net_end_layer", "net_activations"
@@ -139,12 +139,9 @@ def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Valid
         target.session.layers(pe, len(plan.by_pe[like].tiles))  # waits until the PE is done, as a next frame would
         size = sum(layer.cases(given) * (layer.output.bytes + len(layer.near)) for layer in layers[like])
         wrong += _wrong(net, pe, layers[like], given, emulator.alone_made(pe, size))
-    return replace(found, mismatches=(*found.mismatches, *_first(net, wrong))[:LISTED_MISMATCHES])
-
-
-def _first(net: Net, wrong: Sequence[Mismatch]) -> list[Mismatch]:
-    places = {op.output: place for place, op in enumerate(net.ops)}
-    return sorted(wrong, key=lambda each: places[each.tensor])
+    order = {op.output: place for place, op in enumerate(net.ops)}
+    wrong.sort(key=lambda each: order[each.tensor])
+    return replace(found, mismatches=(*found.mismatches, *wrong)[:LISTED_MISMATCHES])
 
 
 def _given(net: Net, plan: Plan, layers: Mapping[int, Sequence[_Layer]]) -> dict[str, Values]:
@@ -157,9 +154,10 @@ def _given(net: Net, plan: Plan, layers: Mapping[int, Sequence[_Layer]]) -> dict
     for op in ops:
         steps = [layer.step for layer in every if layer.step.op == op.name and not layer.again]
         cycles, boxes = sum(step.cycles for step in steps), [step.output.box for step in steps]
-        count = min(max(CYCLES // len(ops) // max(cycles, 1), LEAST), MOST)
-        alone = _open(net, op)
-        given[op.name] = evaluate(alone, inputs_alone(alone, ranges, count, WORK // len(ops), boxes))
+        count = min(max(CYCLES // len(ops) // max(cycles, 1), LEAST_ALONE), MOST_ALONE)
+        # every activation that the op reads is an input, states included
+        alone = replace(net.alone(op), inputs=tuple(dict.fromkeys(net.activations(op))), states=())
+        given[op.name] = evaluate(alone, inputs_alone(alone, ranges, count, INPUT_WORK // len(ops), boxes))
     return given
 
 
@@ -168,11 +166,6 @@ def _is_free(net: Net, op: Op) -> bool:
     inputs = [net.tensor(name) for name in net.activations(op)]
     code = any(isinstance(part.attributes, TvmCode) for part in op.parts)
     return not code and bool(inputs) and all(each.dtype == "int8" and each.quantization for each in inputs)
-
-
-def _open(net: Net, op: Op) -> Net:
-    """A net of the op alone, with every activation that the op reads as an input, states included."""
-    return replace(net.alone(op), inputs=tuple(dict.fromkeys(net.activations(op))), states=())
 
 
 def _overlap(inputs: Sequence[_Place]) -> bool:
@@ -202,8 +195,8 @@ def _near(
     output: Buffer, every: Sequence[Buffer], taken: Sequence[Buffer], sent: Sequence[Buffer]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The runs near an output in none of the buffers `taken` and `sent`, then the runs in buffers `sent` only."""
-    first, end = max(output.offset - AROUND, 0), max(buffer.offset + buffer.bytes for buffer in every)
-    use = np.zeros(min(output.offset + output.bytes + AROUND, end) - first, np.int8)
+    first, end = max(output.offset - GUARD_BYTES, 0), max(buffer.offset + buffer.bytes for buffer in every)
+    use = np.zeros(min(output.offset + output.bytes + GUARD_BYTES, end) - first, np.int8)
     for buffers, mark in ((sent, 1), (taken, 2)):
         for buffer in buffers:
             use[max(buffer.offset - first, 0) : max(buffer.offset + buffer.bytes - first, 0)] = mark

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -148,14 +149,10 @@ def bench(
     """
     together, work = plan.frames_of_all, total_macs(net)
     measured = _measured(target, net, plan, cases, -(-frames // together), progress)
-    slowest, tiles = measured.slowest, _tiles_by_op(measured.tiles)
+    slowest = measured.slowest
     cycles = slowest.result.cycles if target.counts_cycles else None
     instructions = sum(pe.instructions for pe in slowest.pes.values()) // together
-    busy = _npu_busy(measured.tiles, timeline)
-    pes = _pes(slowest, busy, _ports(target.board, net, plan)) if target.counts_cycles else ()
-    seen = [op for op in net.ops if op.name in tiles]
-    spent = timeline.layer_cycles() if timeline else None
-    layers = [replace(_layer(target, op, tiles[op.name], spent), title=net.tensor(op.output).title) for op in seen]
+    pes = _pes(target.board, net, plan, measured, timeline) if target.counts_cycles else ()
     found = Bench(
         engine=target.name,
         instructions=instructions,
@@ -165,9 +162,9 @@ def bench(
         macs=work,
         macs_per_cycle=round(work * together / cycles, 3) if cycles else None,
         clock_hz=clock_hz,
-        layers=_with_messages(layers, timeline),
+        layers=tuple(_layers(target, net, measured.tiles, timeline)),
         pes=pes,
-        utilisation=_utilisation(pes, cycles),
+        utilisation=round(1 - sum(pe.wait for pe in pes) / (len(pes) * cycles), 3) if pes and cycles else None,
         energy=_energy(target.board, net, plan, measured, frames_per_second) if target.counts_cycles else (),
         timeline=timeline,
         frame=frame_table(timeline) if timeline else None,
@@ -177,9 +174,8 @@ def bench(
 
 def _without_instructions(found: Bench) -> Bench:
     layers = tuple(replace(each, instructions=None) for each in found.layers)
-    return replace(
-        found, instructions=None, layers=layers, pes=tuple(replace(pe, instructions=None) for pe in found.pes)
-    )
+    pes = tuple(replace(pe, instructions=None) for pe in found.pes)
+    return replace(found, instructions=None, layers=layers, pes=pes)
 
 
 @dataclass(frozen=True)
@@ -203,7 +199,8 @@ def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, p
     together, session = plan.frames_of_all, target.session
     cases = filled(net, cases, together, least=2)
     sequence, *_ = sequences(cases, together)
-    chosen, others = sequence[0], _others(cases, sequence[0])
+    first, *rest = chosen = sequence[0]
+    others = (*rest, first) if rest else ((first + cases.length) % cases.count,)
     check = partial(_check, target, net, cases, _reference(net, cases, {*others, *chain(*sequence[:rounds])}))
     check(others, run_round(session, net, cases, others, observe=False), DEPLOYED)
     runs = list[_Run]()
@@ -224,13 +221,6 @@ def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, p
         _check_in_a_row(target, net, cases, chosen, rounds)
     check(chosen, run_round(session, net, cases, chosen, observe=True), OBSERVED)
     return _Measured(slowest, interval, recorded_tiles(session, net, target.board, plan))
-
-
-def _others(cases: Cases, chosen: Sequence[int]) -> tuple[int, ...]:
-    """A round in which every frame has a case other than in the `chosen` round, if there are two cases."""
-    if len(chosen) > 1:
-        return (*chosen[1:], chosen[0])
-    return ((chosen[0] + cases.length) % cases.count,)
 
 
 def _reference(net: Net, cases: Cases, used: Iterable[int]) -> dict[int, dict[str, np.ndarray]]:
@@ -264,10 +254,6 @@ def _energy(
     awake = sum(pe.cycles - pe.asleep for pe in measured.slowest.pes.values()) // plan.frames_of_all
     work = frame_work(board, net, plan, measured.interval, awake)
     return tuple(frame_energies(board, work, frames_per_second))
-
-
-def _utilisation(pes: Sequence[PeCost], cycles: int | None) -> float | None:
-    return round(1 - sum(pe.wait for pe in pes) / (len(pes) * cycles), 3) if pes and cycles else None
 
 
 def _measured_run(session: Session, cases: Cases, chosen: Sequence[int]) -> _Run:
@@ -320,8 +306,15 @@ def _check_in_a_row(target: Target, net: Net, cases: Cases, chosen: Sequence[int
             raise DoesNotFit(f"bench on {target.name}: frames in a row give other outputs than one by one", tries=_WAYS)
 
 
-def _pes(run: _Run, npu_busy: Mapping[int, int], ports: Mapping[int, int]) -> tuple[PeCost, ...]:
-    return tuple(_pe_cost(pe, run, npu_busy.get(pe, 0), ports.get(pe, 0)) for pe in run.pes)
+def _pes(board: Board, net: Net, plan: Plan, measured: _Measured, timeline: Timeline | None) -> tuple[PeCost, ...]:
+    """The cost of each PE in the slowest frame."""
+    run, npu_busy, of_one, found = measured.slowest, _npu_busy(measured.tiles, timeline), port_cycles(net, plan), []
+    ports = {pe: of_one.get(like, 0) for pe, like in twins(board, plan)}
+    for pe, spent in run.pes.items():
+        busy, working = spent.cycles - spent.asleep, npu_busy.get(pe, 0)
+        wait = max(run.result.cycles - busy - working, 0)
+        found.append(PeCost(pe, busy, working, wait, ports.get(pe, 0), spent.instructions))
+    return tuple(found)
 
 
 def _npu_busy(tiles: Sequence[RecordedTile], timeline: Timeline | None) -> Mapping[int, int]:
@@ -337,25 +330,21 @@ def _npu_busy(tiles: Sequence[RecordedTile], timeline: Timeline | None) -> Mappi
     return busy
 
 
-def _ports(board: Board, net: Net, plan: Plan) -> Mapping[int, int]:
-    """Cycles of each PE's SRAM port, on all chips."""
-    of_one = port_cycles(net, plan)
-    return {pe: of_one.get(like, 0) for pe, like in twins(board, plan)}
-
-
-def _pe_cost(pe: int, run: _Run, npu_busy: int, send: int) -> PeCost:
-    spent = run.pes[pe]
-    busy = spent.cycles - spent.asleep
-    return PeCost(pe, busy, npu_busy, max(run.result.cycles - busy - npu_busy, 0), send, spent.instructions)
-
-
-def _tiles_by_op(tiles: Sequence[RecordedTile]) -> Mapping[str, Sequence[RecordedTile]]:
-    """The tiles of the first frame, by the name of their op."""
-    by_op: dict[str, list[RecordedTile]] = {}
-    for tile in tiles:
+def _layers(
+    target: Target, net: Net, recorded: Sequence[RecordedTile], timeline: Timeline | None
+) -> Iterator[LayerCost]:
+    """The cost of each layer in the first frame, and of the messages around it."""
+    tiles = defaultdict[str, list[RecordedTile]](list)
+    for tile in recorded:
         if tile.frame == 0:
-            by_op.setdefault(tile.step.op, []).append(tile)
-    return by_op
+            tiles[tile.step.op].append(tile)
+    spent = timeline.layer_cycles() if timeline else None
+    waited, sent = (waits(timeline), sends(timeline)) if timeline else ({}, {})
+    for op in (op for op in net.ops if op.name in tiles):
+        found = replace(_layer(target, op, tiles[op.name], spent), title=net.tensor(op.output).title)
+        if timeline:
+            found = replace(found, wait=waited.get(op.name, 0), send=sent.get(op.name, 0))
+        yield found
 
 
 def _layer(target: Target, op: Op, tiles: Sequence[RecordedTile], spent: Mapping[str, int] | None) -> LayerCost:
@@ -364,24 +353,12 @@ def _layer(target: Target, op: Op, tiles: Sequence[RecordedTile], spent: Mapping
     for tile in tiles:
         by_pe.setdefault(tile.pe, []).append(tile)
     slowest = max(by_pe.values(), key=lambda own: sum(tile.record.cycles for tile in own))
+    alone = sum(tile.record.cycles for tile in slowest) if target.counts_cycles else None
     return LayerCost(
         name=op.name,
         engine=op.engine,
-        cycles=_cycles(target, op, slowest, spent),
+        cycles=alone if spent is None else spent.get(op.name, 0),
         npu_cycles=sum(tile.npu_cycles for tile in slowest),
         instructions=sum(tile.record.instructions for own in by_pe.values() for tile in own),
         predicted_cycles=max(sum(tile.step.predicted_cycles for tile in own) for own in by_pe.values()),
     )
-
-
-def _with_messages(layers: Sequence[LayerCost], timeline: Timeline | None) -> tuple[LayerCost, ...]:
-    if timeline is None:
-        return tuple(layers)
-    waited, sent = waits(timeline), sends(timeline)
-    return tuple(replace(each, wait=waited.get(each.name, 0), send=sent.get(each.name, 0)) for each in layers)
-
-
-def _cycles(target: Target, op: Op, tiles: Sequence[RecordedTile], spent: Mapping[str, int] | None) -> int | None:
-    if spent is not None:
-        return spent.get(op.name, 0)
-    return sum(tile.record.cycles for tile in tiles) if target.counts_cycles else None

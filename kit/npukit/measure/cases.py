@@ -65,11 +65,8 @@ def rounds(count: int, frames: int) -> list[tuple[int, ...]]:
 
 def expecting(net: Net, cases: Cases) -> Cases:
     """The cases with the reference's outputs as expectation."""
-    outputs: dict[int, list[np.ndarray]] = {i: [] for i in range(len(net.outputs))}
-    for values in reference_of(net, cases):
-        for i, name in enumerate(net.outputs):
-            outputs[i].append(values[name])
-    return replace(cases, expected={i: np.stack(values) for i, values in outputs.items()})
+    outputs = stack([[values[name] for name in net.outputs] for values in reference_of(net, cases)])
+    return replace(cases, expected=dict(enumerate(outputs)))
 
 
 def reference_of(net: Net, cases: Cases) -> Iterator[dict[str, np.ndarray]]:
@@ -120,7 +117,11 @@ def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) ->
 
 def load_cases(given: Inputs, net: Net, expect: str | None) -> Cases:
     """The cases of an npz: `in0`, `in1`, ..., and, if there, `out0`, ... or the array `expect`."""
-    path, arrays = _named_arrays(given)
+    if isinstance(given, str | Path):
+        path, arrays = str(given), load_arrays(Path(given))
+    else:
+        named = given if isinstance(given, Mapping) else {"in0": given}
+        path, arrays = "what was given", {name: np.asarray(array) for name, array in named.items()}
     timed = [_input(arrays, path, net, i) for i in range(len(net.inputs))]
     times = {time for _, time in timed}
     if len(times) > 1:
@@ -136,14 +137,6 @@ def load_cases(given: Inputs, net: Net, expect: str | None) -> Cases:
     expected = {i: _expected(arrays[name], name, path, net, i, count) for i, name in names.items() if name in arrays}
     sequence = (time or 1) if net.states else None
     return Cases(inputs, expected, labels_of(arrays, path, count) if time is None else None, sequence, time is not None)
-
-
-def _named_arrays(given: Inputs) -> tuple[str, Mapping[str, np.ndarray]]:
-    """The name of the source for errors, and the arrays by name."""
-    if isinstance(given, str | Path):
-        return str(given), load_arrays(Path(given))
-    named = given if isinstance(given, Mapping) else {"in0": given}
-    return "what was given", {name: np.asarray(array) for name, array in named.items()}
 
 
 def _expected(array: np.ndarray, name: str, path: str, net: Net, index: int, count: int) -> np.ndarray:

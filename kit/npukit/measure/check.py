@@ -30,7 +30,7 @@ _FIRST, _SEQUENCES = 1, 2
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckOutcome:
     """The outcome of a build's check: the emulator and the number of comparisons, or the reason for none (`why`)."""
 
     on: str | None = None
@@ -42,26 +42,28 @@ class Checked:
         return asdict(self)
 
 
-def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress) -> Checked:
+def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress) -> CheckOutcome:
     """Run a round of a board's networks. Raises an error for a difference from the reference.
 
     `wanted`: None checks builds that an installed emulator runs within `CHECKED_SECONDS`, True checks every build,
     False checks none.
     """
     if wanted is False:
-        return Checked(why="--no-check")
+        return CheckOutcome(why="--no-check")
     on, why = _where(builds, renode=wanted is True)
     if on is None and wanted:
         raise NpukitError(f"the build cannot be checked: {why}", tries=["--no-check"])
     if on and not wanted and (seconds := _seconds(builds)) > CHECKED_SECONDS:
         on, why = None, f"about {seconds:.0f} s"
     if on is None:
-        return Checked(why=why)
+        return CheckOutcome(why=why)
     progress.stage(f"check on {on}")
     found = _compared(builds, on, progress)
     for name, each in found.items():
         _refuse_if_wrong(each, f"network {name}: " if len(found) > 1 else "")
-    return Checked(on, sum(each.cases for each in found.values()), sum(each.tiles_checked for each in found.values()))
+    return CheckOutcome(
+        on, sum(each.cases for each in found.values()), sum(each.tiles_checked for each in found.values())
+    )
 
 
 def _where(builds: Mapping[str, Build], *, renode: bool) -> tuple[str | None, str]:
@@ -76,14 +78,12 @@ def _where(builds: Mapping[str, Build], *, renode: bool) -> tuple[str | None, st
 
 def _seconds(builds: Mapping[str, Build]) -> float:
     """Predicted seconds of processor time for the check."""
-    return sum(_cycles(each) for each in builds.values()) / PE_CYCLES_PER_SECOND
-
-
-def _cycles(build: Build) -> int:
-    """Cycles of all PEs, added up."""
-    plan, rounds = build.plan(), _SEQUENCES * GOLDEN_FRAMES if build.manifest.summary["states"] else _FIRST
-    cycles = plan.predicted.latency_cycles + (plan.frames - 1) * plan.predicted.interval_cycles
-    return cycles * plan.pes_used * rounds * _PATHS
+    cycles = 0
+    for build in builds.values():
+        plan, rounds = build.plan(), _SEQUENCES * GOLDEN_FRAMES if build.manifest.summary["states"] else _FIRST
+        frames = plan.predicted.latency_cycles + (plan.frames - 1) * plan.predicted.interval_cycles
+        cycles += frames * plan.pes_used * rounds * _PATHS
+    return cycles / PE_CYCLES_PER_SECOND
 
 
 def _compared(builds: Mapping[str, Build], on: str, progress: Progress) -> dict[str, Validation]:

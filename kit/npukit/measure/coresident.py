@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from npukit.board.board import Board
 from npukit.link.companions import CompanionSession, run_together
 from npukit.measure.bench import Bench, bench
 from npukit.measure.cases import Cases, first_cases, load_cases
@@ -66,19 +65,13 @@ def bench_coresident(
             seen = timeline_of(build, cases, 1) if target.name == "emulator" and plan.frames == 1 else None
             alone[name] = bench(target, net, plan, cases, build.board.core.clock_hz, frames, progress, seen)
         progress.stage("all networks at once")
-        together = _intervals(targets, builds)
-    return {name: CoresidentBench(alone[name], together[name]) for name in builds}
-
-
-def _intervals(targets: Mapping[str, Target], builds: Mapping[str, Build]) -> dict[str, int | None]:
-    """Cycles between frames of networks in simultaneous runs."""
-    counts = {name: _frames(builds[name], len(builds)) for name in builds}
-    results = run_together([(_session(targets[name]), False, counts[name]) for name in builds])
-    spent = {name: result.cycles for name, result in zip(builds, results, strict=True)}
-    return {
-        name: round(spent[name] / (counts[name] * builds[name].plan().frames)) if targets[name].counts_cycles else None
-        for name in builds
-    }
+        counts = {name: _frames(builds[name], len(builds)) for name in builds}
+        results = run_together([(_session(targets[name]), False, counts[name]) for name in builds])
+        found = {}
+        for (name, count), result in zip(counts.items(), results, strict=True):
+            interval = round(result.cycles / (count * builds[name].plan().frames))
+            found[name] = CoresidentBench(alone[name], interval if targets[name].counts_cycles else None)
+    return found
 
 
 def _keep_coresident(name: str, targets: Mapping[str, Target], builds: Mapping[str, Build]) -> None:
@@ -92,12 +85,9 @@ def _keep_coresident(name: str, targets: Mapping[str, Target], builds: Mapping[s
 
 def _frames(build: Build, networks: int) -> int:
     """A number of frames that takes much longer than starting a run of each network."""
-    span = OVERLAP * networks * _start_cycles(build.board)
+    start_cycles = REQUEST_BITS * build.board.core.clock_hz // build.board.uart.baud
+    span = OVERLAP * networks * start_cycles
     return min(max(1, -(-span // max(build.plan().predicted.latency_cycles, 1))), MOST_FRAMES)
-
-
-def _start_cycles(board: Board) -> int:
-    return REQUEST_BITS * board.core.clock_hz // board.uart.baud
 
 
 def _session(target: Target) -> CompanionSession:

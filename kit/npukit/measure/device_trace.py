@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from npukit.errors import NpukitError
-from npukit.link.events import FRAME_END, Event
+from npukit.link.messages import FRAME_END, Event
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, rounds
 from npukit.measure.validate import write_inputs
@@ -48,6 +48,9 @@ class _Noted:
             elif event.step == FRAME_END and begun is not None:
                 yield begun, event.cycle
 
+    def whole_frames(self) -> Iterator[TimeSlice]:
+        return (TimeSlice(self.plan.pe, CORE, FRAME, start, end) for start, end in self.frames())
+
     def slices(self) -> Iterator[TimeSlice]:
         """Each step until the start of the next. A step without a recorded end is left out.
 
@@ -83,19 +86,14 @@ def _timeline(build: Build, noted: Sequence[_Noted]) -> Timeline:
         board=build.board.name,
         clock_hz=build.board.core.clock_hz,
         frames=tuple((start - zero, stop - zero) for start, stop in frames),
-        slices=tuple(_moved(piece, zero) for each in noted for piece in _pieces(each)),
+        slices=tuple(
+            replace(piece, start=piece.start - zero, end=piece.end - zero)
+            for each in noted
+            for piece in (*each.whole_frames(), *each.slices())
+        ),
         root=noted[0].plan.pe,
         overwritten=sum(each.overwritten for each in noted),
     ).from_zero()
-
-
-def _pieces(noted: _Noted) -> Iterator[TimeSlice]:
-    yield from (TimeSlice(noted.plan.pe, CORE, FRAME, start, end) for start, end in noted.frames())
-    yield from noted.slices()
-
-
-def _moved(piece: TimeSlice, zero: int) -> TimeSlice:
-    return TimeSlice(piece.pe, piece.track, piece.name, piece.start - zero, piece.end - zero, piece.layer, piece.step)
 
 
 def _slice(pe: int, first: int, steps: Sequence[Step], start: int, end: int) -> TimeSlice:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from npukit.boot.provision import Policy, Takes
 from npukit.emulator.here import usual
-from npukit.link.emulated_line import EmulatedLine
+from npukit.link.emulated_line import EmulatedLine, open_port
 from npukit.link.flash_port import emulated_board, update_of
-from npukit.link.ports import open_port
 from npukit.link.transport import Transport
 from npukit.link.update import flash
 from npukit.measure.target import start

@@ -24,7 +24,7 @@ two frames of every `validate`.
 
 LEAST_CASES = 3
 MOST_TRIED = 200
-WORK = 200_000_000
+CANDIDATE_WORK = 200_000_000
 """Budget for candidates in multiply-accumulates, where each element of an activation counts as `WORK_OF_ELEMENT`: about
 two seconds."""
 WORK_OF_ELEMENT = 30
@@ -84,18 +84,16 @@ class _Tried:
         return _Tried(first, second, {key: np.concatenate([places, seen[key]]) for key, places in self.seen.items()})
 
 
-def golden_cases(net: Net) -> Cases:
-    """The golden cases alone."""
-    return golden(net).cases
-
-
 def golden(net: Net) -> Golden:
     """Inputs that reach as many of the net's events as possible, with their outputs: the same on every machine.
 
     Candidates are noise of several kinds. The candidates that reach most events together are kept, then changed at
     random as long as they reach more.
     """
-    watch, frames, tried = Watch(net), GOLDEN_FRAMES if net.states else 1, _evaluations(net)
+    watch, frames = Watch(net), GOLDEN_FRAMES if net.states else 1
+    elements = sum(net.tensor(part.output).elements for op in net.ops for part in op.parts)
+    work = total_macs(net) + WORK_OF_ELEMENT * elements
+    tried = min(max(CANDIDATE_WORK // max(work, 1), LEAST_CASES), MOST_TRIED)
     at_first = max(tried // (1 + ROUNDS), min(tried, LEAST_CASES))
     found = _tried(net, watch, _candidates(net, frames, at_first), padding=True)
     possible, most = watch.possible(found.seen), min(max(tried // TRIED_FOR_ONE, LEAST_CASES), GOLDEN_CASES)
@@ -104,21 +102,11 @@ def golden(net: Net) -> Golden:
         found += _tried(net, watch, _changed(net, found.inputs, (tried - at_first) // ROUNDS, number), padding=False)
         found = found.only(_greedy(found.events(possible), most))
     reached = {key: np.asarray(places.any(axis=0)) for key, places in found.seen.items()}
-    return Golden(_as_cases(net, found, frames), Coverage(possible, reached))
-
-
-def _evaluations(net: Net) -> int:
-    """The number of candidates within the budget."""
-    elements = sum(net.tensor(part.output).elements for op in net.ops for part in op.parts)
-    work = total_macs(net) + WORK_OF_ELEMENT * elements
-    return min(max(WORK // max(work, 1), LEAST_CASES), MOST_TRIED)
-
-
-def _as_cases(net: Net, found: _Tried, frames: int) -> Cases:
     inputs, outputs = (
         tuple(each.reshape(-1, *each.shape[2:]) for each in some) for some in (found.inputs, found.outputs)
     )
-    return Cases(inputs, dict(enumerate(outputs)), None, frames if net.states else None, bool(net.states))
+    cases = Cases(inputs, dict(enumerate(outputs)), None, frames if net.states else None, bool(net.states))
+    return Golden(cases, Coverage(possible, reached))
 
 
 def _tried(net: Net, watch: Watch, inputs: tuple[np.ndarray, ...], *, padding: bool) -> _Tried:

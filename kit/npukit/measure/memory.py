@@ -16,31 +16,21 @@ _PIECE_BYTES = 1 << 20
 
 def check_memory(session: Session, build: Build) -> int:
     """Compare the loaded bytes with the memories. Returns the number of bytes. An error names the first difference."""
-    checked, patches = 0, dict[int, frozenset[tuple[int, int]]]()
+    checked = 0
     for region in _regions(build):
         checked += len(region.data)
         for start in range(0, len(region.data), _PIECE_BYTES):
             piece = region.data[start : start + _PIECE_BYTES]
             if session.digest(region.address + start, len(piece), region.pe) != digest(piece):
-                _explain(session, build, region, start, piece, patches)
+                _explain(session, build, region, region.address + start, piece)
     return checked
 
 
-def _explain(
-    session: Session,
-    build: Build,
-    region: LoadedRegion,
-    start: int,
-    piece: bytes,
-    patches: dict[int, frozenset[tuple[int, int]]],
-) -> None:
+def _explain(session: Session, build: Build, region: LoadedRegion, start: int, piece: bytes) -> None:
     """Raise an error for a differing piece, unless the PE's own table has patched the words."""
-    words = _differing(session, region, region.address + start, piece)
-    if region.pe not in patches:
-        all_of_pe = (each.patches for each in _regions(build) if each.pe == region.pe)
-        patches[region.pe] = frozenset[tuple[int, int]]().union(*all_of_pe)
-    for address, got, want in words:
-        if (address, got) not in patches[region.pe]:
+    patches = frozenset[tuple[int, int]]().union(*(each.patches for each in _regions(build) if each.pe == region.pe))
+    for address, got, want in _differing(session, region, start, piece):
+        if (address, got) not in patches:
             raise DoesNotFit(
                 f"{region} is not what was loaded: the word at {address:#x} is {got:#010x}, and was {want:#010x}",
                 facts=["what the network computed since cannot be trusted"],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate, pairwise
 from math import inf, nextafter
 from typing import Any
 
@@ -47,7 +47,9 @@ class _Writer:
     def events(self) -> Iterator[Event]:
         yield from self._titles()
         yield from (self._slice(piece) for piece in self._timeline.slices if piece.pe in self._pes)
-        yield from self._sleeps()
+        for pe in sorted(self._timeline.sleeps.keys() & self._pes):
+            inside = (span for span in self._timeline.sleeps[pe] if span[1] <= self._timeline.end)
+            yield from (self._complete(pe + 1, _CORE_THREAD, "asleep", "asleep", *span) for span in inside)
         yield from self._messages()
         yield from self._links()
         yield from self._sram()
@@ -87,12 +89,6 @@ class _Writer:
             more["frame"] = piece.frame
         return self._complete(piece.pe + 1, self._threads[piece.track], name, category, piece.start, piece.end, **more)
 
-    def _sleeps(self) -> Iterator[Event]:
-        for pe, spans in self._timeline.sleeps.items():
-            if pe in self._pes:
-                inside = (span for span in spans if span[1] <= self._timeline.end)
-                yield from (self._complete(pe + 1, _CORE_THREAD, "asleep", "asleep", *span) for span in inside)
-
     def _messages(self) -> Iterator[Event]:
         """Departures and arrivals of messages, with an arrow between the two."""
         own = [m for m in self._timeline.movements if m.source in self._pes or m.target in self._pes]
@@ -125,7 +121,13 @@ class _Writer:
             yield self._complete(
                 _LINKS, threads[_way(link)], f"{link.bytes} bytes", "communication", link.start, link.end
             )
-        yield from self._counter(_LINKS, "links taken", _changes(own))
+        changes: dict[int, int] = defaultdict(int)
+        for link in own:
+            changes[link.start] += 1
+            changes[link.end] -= 1
+        times = sorted(changes)
+        for time, taken in zip(times, accumulate(changes[time] for time in times), strict=True):
+            yield self._count(_LINKS, "links taken", time, taken)
 
     def _sram(self) -> Iterator[Event]:
         """Bytes of live activations while a PE computes a step of its plan."""
@@ -133,12 +135,6 @@ class _Writer:
         for piece in self._timeline.slices:
             if piece.step is not None and piece.pe in alive:
                 yield self._count(piece.pe + 1, "SRAM, activations alive", piece.start, alive[piece.pe][piece.step])
-
-    def _counter(self, process: int, name: str, changes: Mapping[int, int]) -> Iterator[Event]:
-        value = 0
-        for time in sorted(changes):
-            value += changes[time]
-            yield self._count(process, name, time, value)
 
     def _count(self, process: int, name: str, cycle: int, value: int) -> Event:
         return {"ph": "C", "pid": process, "tid": 0, "name": name, "ts": self._at(cycle), "args": {"value": value}}
@@ -178,25 +174,13 @@ def _free_until(movements: Sequence[Movement]) -> list[int]:
     return [min(each.end, following[each.source].get(each.start, each.end)) for each in movements]
 
 
-def _changes(links: Iterable[LinkUse]) -> dict[int, int]:
-    """The change in the number of links in use, by cycle."""
-    changes: dict[int, int] = defaultdict(int)
-    for link in links:
-        changes[link.start] += 1
-        changes[link.end] -= 1
-    return changes
-
-
 def _alive(buffers: Sequence[Buffer], steps: int) -> list[int]:
     """Bytes in use in each step. Overlapping buffers count once."""
-    live = ([b for b in buffers if b.first <= step <= b.last] for step in range(steps))
-    return [_covered((b.offset, b.offset + b.bytes) for b in now) for now in live]
-
-
-def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """The number of bytes covered by the spans."""
-    total, reached = 0, 0
-    for start, end in sorted(spans):
-        total += max(end - max(start, reached), 0)
-        reached = max(reached, end)
-    return total
+    found = list[int]()
+    for step in range(steps):
+        total = reached = 0
+        for start, end in sorted((b.offset, b.offset + b.bytes) for b in buffers if b.first <= step <= b.last):
+            total += max(end - max(start, reached), 0)
+            reached = max(reached, end)
+        found.append(total)
+    return found

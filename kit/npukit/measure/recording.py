@@ -171,14 +171,10 @@ def _learn(plan: Plan, seen: _Reader) -> _Learnt:
 
 def _kernels(calls: Iterable[_Call], windows: _Windows) -> dict[str, list[int]]:
     starts: dict[str, list[int]] = defaultdict(list)
-    for call in filter(_is_kernel, calls):
-        starts[call.name].append(call.start)
+    for call in calls:
+        if not call.name.startswith(_RUNTIME):  # a kernel, or an accelerator's driver
+            starts[call.name].append(call.start)
     return {name: windows.begun_at(times) for name, times in starts.items()}
-
-
-def _is_kernel(call: _Call) -> bool:
-    """True for kernels and drivers of accelerators, not for calls of the runtime."""
-    return not call.name.startswith(_RUNTIME)
 
 
 def _other_work(what: str) -> NpukitError:

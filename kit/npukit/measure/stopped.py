@@ -23,7 +23,7 @@ from npukit.plan.multi_chip import twin
 
 
 @dataclass(frozen=True, eq=False)
-class Tile:
+class ReadTile:
     """A PE's part of a tensor, and the values in its memory."""
 
     pe: int
@@ -51,7 +51,7 @@ class _Place:
 
 def tiles_of(
     session: Session, board: Board, net: Net, plan: Plan, cases: Cases, case: int, op: str, pes: Sequence[int] = ()
-) -> list[Tile]:
+) -> list[ReadTile]:
     """The tiles of an op's output in the frame of a case, on `pes` or on all PEs with a tile.
 
     A single frame serves all PEs. A PE that waits for a stopped PE takes another frame. A frame of zeros precedes each,
@@ -61,7 +61,7 @@ def tiles_of(
     rounds = next(rounds for rounds in sequences(cases, frames) if any(case in chosen for chosen in rounds))
     at = next(number for number, chosen in enumerate(rounds) if case in chosen)
     left = [place for place in _places(board, plan, op, rounds[at].index(case)) if not pes or place.pe in pes]
-    found = list[Tile]()
+    found = list[ReadTile]()
     while left:
         run_zeros(session, net, cases, frames)
         for chosen in rounds[:at]:
@@ -102,15 +102,11 @@ def located(target: Target, net: Net, plan: Plan, cases: Cases, found: Validatio
 def dumped(target: Target, net: Net, plan: Plan, cases: Cases, ops: Sequence[str]) -> dict[str, np.ndarray]:
     """The outputs of ops in the frames of all cases, as computed by the PEs."""
     whole = filled(net, cases, plan.frames_of_all)
-    return {
-        op: np.stack(
-            [
-                assembled(net, op, tiles_of(target.session, target.board, net, plan, whole, case, op))
-                for case in range(cases.count)
-            ]
-        )
-        for op in ops
-    }
+    found = dict[str, np.ndarray]()
+    for op in ops:
+        tiles = (tiles_of(target.session, target.board, net, plan, whole, case, op) for case in range(cases.count))
+        found[op] = np.stack([assembled(net, op, each) for each in tiles])
+    return found
 
 
 def op_of(net: Net, name: str) -> str:
@@ -124,7 +120,7 @@ def op_of(net: Net, name: str) -> str:
     raise NpukitError(f"no layer of {net.name} is called {name}", tries=[*near])
 
 
-def assembled(net: Net, op: str, tiles: Sequence[Tile]) -> np.ndarray:
+def assembled(net: Net, op: str, tiles: Sequence[ReadTile]) -> np.ndarray:
     """The whole tensor, assembled from its tiles; 0 in gaps."""
     tensor = net.tensor(next(each.output for each in net.ops if each.name == op))
     whole = np.zeros(tensor.shape, tensor.dtype)
@@ -142,20 +138,20 @@ def _places(board: Board, plan: Plan, op: str, frame: int) -> Iterator[_Place]:
                 yield _Place(twin(board, like.pe, plan.home, chip), like, step, number)
 
 
-def _read(session: Session, net: Net, place: _Place, address: int) -> Tile:
+def _read(session: Session, net: Net, place: _Place, address: int) -> ReadTile:
     box, buffer = place.step.output.box, place.buffer
     if made := buffer.arrangement:
         memory = session.read_memory(address, made.bytes - made.origin, place.pe)
         stored = np.ndarray(made.shape, made.dtype, memory, 0, made.strides)
         tensor = net.tensor(buffer.tensor)
         values = (stored.astype(np.int64) + made.subtracted).reshape(tensor.shape).astype(tensor.dtype)
-        return Tile(place.pe, box, values[_slices(box)])
+        return ReadTile(place.pe, box, values[_slices(box)])
     kind = np.dtype(net.tensor(buffer.tensor).dtype)
     shape = [stop - start for start, stop in zip(box.start, box.stop, strict=True)]
     strides = _strides(buffer.box, kind.itemsize)
     size = sum(stride * (count - 1) for stride, count in zip(strides, shape, strict=True)) + kind.itemsize
     memory = session.read_memory(address, size, place.pe)
-    return Tile(place.pe, box, np.ndarray(shape, kind, memory, 0, strides).copy())
+    return ReadTile(place.pe, box, np.ndarray(shape, kind, memory, 0, strides).copy())
 
 
 def _strides(box: Box, size: int) -> tuple[int, ...]:

@@ -18,10 +18,9 @@ from npukit.emulator.renode.machine import RenodeMachine
 from npukit.emulator.renode.render import Dram
 from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
-from npukit.link.companions import CompanionSession
+from npukit.link.companions import CompanionSession, SharedLink
 from npukit.link.messages import DRAM_PE, LINKED_PE, Counters
 from npukit.link.session import ANSWER_SECONDS, Session
-from npukit.link.shared import SharedLink
 from npukit.link.transport import Transport
 from npukit.link.transports import open_serial
 from npukit.plan.ir.plan import Plan

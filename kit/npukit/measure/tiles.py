@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npukit.board.board import Board
 from npukit.link.messages import LayerRecord
 from npukit.link.session import Session
 from npukit.net.net import CORE, Net
-from npukit.plan.ir.plan import Compute, PePlan, Plan
+from npukit.plan.ir.plan import Compute, Plan
 from npukit.plan.multi_chip import twin
 
 
@@ -40,15 +39,10 @@ def recorded_tiles(session: Session, net: Net, board: Board, plan: Plan) -> list
     """
     session.settle()
     places = {op.name: place for place, op in enumerate(net.ops)}
-    tiles = [tile for number in range(len(plan.chips)) for tile in _of_chip(session, board, plan, number)]
+    tiles = list[RecordedTile]()
+    for number, chip in enumerate(plan.chips):
+        for like in plan.pes:
+            pe = twin(board, like.pe, plan.home, chip)
+            for step, record in zip(like.tiles, session.layers(pe, len(like.tiles)), strict=True):
+                tiles.append(RecordedTile(pe, step, record, like.pe, number * plan.frames + step.frame))
     return sorted(tiles, key=lambda tile: places[tile.step.op])
-
-
-def _of_chip(session: Session, board: Board, plan: Plan, number: int) -> Iterator[RecordedTile]:
-    for pe in plan.pes:
-        yield from _of_pe(session, twin(board, pe.pe, plan.home, plan.chips[number]), pe, number * plan.frames)
-
-
-def _of_pe(session: Session, number: int, like: PePlan, first_frame: int) -> Iterator[RecordedTile]:
-    for step, record in zip(like.tiles, session.layers(number, len(like.tiles)), strict=True):
-        yield RecordedTile(number, step, record, like.pe, first_frame + step.frame)

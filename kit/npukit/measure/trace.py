@@ -21,7 +21,7 @@ from npukit.project.build_folder import Build
 from npukit.writing import write_file
 
 EMULATOR = "emulator"
-MOST_PES = 64
+TRACED_PES = 64
 """Limit on the PEs of a trace: browsers display larger traces badly."""
 
 
@@ -66,25 +66,12 @@ def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output
     """Record frames, and write the trace of the chosen PEs."""
     plan = build.plan()
     used = [pe.pe for pe in plan.pes]
-    chosen = _chosen(pes, used) if pes else _spread(used)
+    count = min(len(used), TRACED_PES)  # by default at even distances, from the root on
+    chosen = _chosen(pes, used) if pes else [used[index * len(used) // count] for index in range(count)]
     timeline = timeline_of(build, cases, frames, on)
     write_file(output, json.dumps(perfetto(timeline, plan, chosen)) + "\n")
-    found = (
-        len(timeline.frames),
-        timeline.end,
-        tuple(chosen),
-        len(used),
-        plan.frames,
-        timeline.overwritten,
-        timeline.unit,
-    )
-    return Traced(str(output), *found)
-
-
-def _spread(used: Sequence[int]) -> list[int]:
-    """All PEs, or `MOST_PES` of them at even distances, including the root."""
-    count = min(len(used), MOST_PES)
-    return [used[index * len(used) // count] for index in range(count)]
+    frames, lost = len(timeline.frames), timeline.overwritten
+    return Traced(str(output), frames, timeline.end, tuple(chosen), len(used), plan.frames, lost, timeline.unit)
 
 
 def _chosen(text: str, used: Sequence[int]) -> list[int]:

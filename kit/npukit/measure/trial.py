@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from npukit.measure.bench import Bench, bench
+from npukit.measure.bench import bench
 from npukit.measure.cases import load_cases
 from npukit.measure.target import open_target
 from npukit.measure.validate import validate
@@ -44,9 +44,5 @@ def run_trial(build: Build, on: str | None) -> Trial:
     throughput = build.manifest.planned_for.objective == "throughput"
     cycles = measured.interval_cycles if throughput else measured.latency_cycles
     unit = "instructions" if cycles is None else "cycles"
-    return Trial(unit, (measured.instructions or 0) if cycles is None else cycles, _layers(measured), exact=True)
-
-
-def _layers(measured: Bench) -> dict[str, int]:
-    spent = ((each.name, each.instructions if each.cycles is None else each.cycles) for each in measured.layers)
-    return {name: count or 0 for name, count in spent}
+    layers = {each.name: (each.instructions if each.cycles is None else each.cycles) or 0 for each in measured.layers}
+    return Trial(unit, (measured.instructions or 0) if cycles is None else cycles, layers, exact=True)

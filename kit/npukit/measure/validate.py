@@ -106,7 +106,8 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
     steps = [step for pe in plan.pes for step in pe.tiles]
     given, cases = cases.count, filled(net, cases, plan.frames_of_all)
     every = sequences(cases, plan.frames_of_all)
-    _forget_earlier_runs(target.session, net, cases, len(every[0][0]))
+    if target.session.pes()[0].frames:  # the board's memory may hold results of the first case
+        run_zeros(target.session, net, cases, len(every[0][0]))
     for ran in _run_twice(target, net, cases, every, progress):
         found += _differing_tiles(target, net, plan, ran.chosen, ran.reference)
         for path, outputs in ((OBSERVED, ran.observed), (DEPLOYED, ran.deployed)):
@@ -121,7 +122,7 @@ def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progr
         layers_checked=len({step.op for step in steps}) * given,
         tiles_checked=len(steps) * len(plan.chips) * sum(map(len, every)),
         paths_equal=paths_equal,
-        accuracy=_accuracy(cases, answers),
+        accuracy=None if cases.labels is None else _accuracy(cases.labels, answers),
     )
 
 
@@ -175,22 +176,14 @@ def _blocks(every: Sequence[Sequence[tuple[int, ...]]]) -> list[list[tuple[int, 
     return blocks
 
 
-def _forget_earlier_runs(session: Session, net: Net, cases: Cases, frames: int) -> None:
-    """Run zeros on a board that has run before: its memory may hold results of the first case."""
-    if session.pes()[0].frames:
-        run_zeros(session, net, cases, frames)
-
-
 def run_zeros(session: Session, net: Net, cases: Cases, frames: int) -> None:
     """Run one deployed round with zeros in every input."""
     zeros = Cases(tuple(np.zeros_like(array[:1]) for array in cases.inputs), {})
     run_round(session, net, zeros, (0,) * frames, observe=False)
 
 
-def _accuracy(cases: Cases, answers: Mapping[int, int]) -> float | None:
-    if cases.labels is None:
-        return None
-    return sum(int(answers[case] == label) for case, label in enumerate(cases.labels)) / len(cases.labels)
+def _accuracy(labels: np.ndarray, answers: Mapping[int, int]) -> float:
+    return sum(int(answers[case] == label) for case, label in enumerate(labels)) / len(labels)
 
 
 def answer(output: np.ndarray) -> int:
@@ -275,21 +268,16 @@ def differing_outputs(
     reference: Mapping[int, Mapping[str, np.ndarray]] = {},
 ) -> list[Mismatch]:
     """The first differences of each frame's outputs from the reference, or from the case's expectations."""
-    return [
-        mismatch
-        for case, got in zip(chosen, outputs, strict=True)
-        for mismatch in _of_case(net, cases, case, got, path, reference.get(case, {}))
-    ]
-
-
-def _of_case(
-    net: Net, cases: Cases, case: int, outputs: Sequence[np.ndarray], path: str, values: Mapping[str, np.ndarray]
-) -> Iterator[Mismatch]:
-    for index, (name, got) in enumerate(zip(net.outputs, outputs, strict=True)):
-        wanted = [values[name]] if name in values else []
-        if case < len(cases.expected.get(index, ())):
-            wanted.append(cases.expected[index][case].reshape(got.shape))
-        yield from dict.fromkeys(m for want in wanted for m in _first_difference(case, name, got, want, path))
+    found = list[Mismatch]()
+    for case, of_case in zip(chosen, outputs, strict=True):
+        values = reference.get(case, {})
+        for index, (name, got) in enumerate(zip(net.outputs, of_case, strict=True)):
+            wanted = [values[name]] if name in values else []
+            if case < len(cases.expected.get(index, ())):
+                wanted.append(cases.expected[index][case].reshape(got.shape))
+            differ = (difference(got, want) for want in wanted)
+            found += dict.fromkeys(Mismatch(case, name, 0, path=path, **each) for each in differ if each)
+    return found
 
 
 def same_outputs(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool:
@@ -300,11 +288,6 @@ def same_outputs(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> bool
 def _bits(values: np.ndarray) -> np.ndarray:
     """Floats as bits: equal floats may differ in bits, and NaN equals nothing."""
     return values.view(np.uint32) if values.dtype == np.float32 else values
-
-
-def _first_difference(case: int, name: str, got: np.ndarray, want: np.ndarray, path: str) -> list[Mismatch]:
-    found = difference(got, want)
-    return [Mismatch(case, name, 0, path=path, **found)] if found else []
 
 
 def difference(got: np.ndarray, want: np.ndarray, start: Sequence[int] = ()) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+MOST_CYCLES = 1 << 64
+"""Bound of predicted cycles."""
+
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]
 """Padding: top, left, bottom, right."""
@@ -42,9 +45,9 @@ class TvmCode(Attributes):
 
     inputs: activations, then constants, of any type. The C code reads the inputs as p0, p1, ... and has parameters
     `output` and, if `work_bytes` is not 0, `work`. `what`: names of the Relax operators. `why`: reason for the lack of
-    an integer op. `macs`: number of multiply-accumulates. `rows`: the reads of the output (first) and the inputs, if a
-    loop of the code computes a row of the output in each step and uses nothing computed by other steps; else empty.
-    `loop`: the number of loop headers in the code before the loop's.
+    an integer op. `macs`: number of multiply-accumulates. `cycles`: prediction for a Cortex-M4F. `rows`: the reads of
+    the output (first) and the inputs, if a loop of the code computes a row of the output in each step and uses nothing
+    computed by other steps; else empty. `loop`: the number of loop headers in the code before the loop's.
     """
 
     kind: ClassVar[str] = "tvm_code"
@@ -53,6 +56,7 @@ class TvmCode(Attributes):
     work_bytes: int = 0
     why: str = ""
     macs: int = 0
+    cycles: int = 0
     given: bool = False
     loop: int = 0
     rows: tuple[RowReads, ...] = ()

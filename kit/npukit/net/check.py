@@ -10,7 +10,7 @@ from math import isfinite, prod
 import numpy as np
 
 from npukit.errors import NpukitError
-from npukit.net.attributes import TvmCode
+from npukit.net.attributes import MOST_CYCLES, TvmCode
 from npukit.net.c_code.function import C_TYPES, check_code
 from npukit.net.c_code.rows import check_rows
 from npukit.net.cost import total_macs
@@ -126,6 +126,8 @@ def _check_op(net: Net, op: Op) -> None:
     _check_operands(net, op)
     if isinstance(op.attributes, TvmCode):
         check_code(op.attributes.code)
+        if not 0 <= op.attributes.cycles <= MOST_CYCLES:
+            raise NpukitError(f"its predicted cycles are {op.attributes.cycles}")
         check_rows(net, op, op.attributes)
         if op.attributes.work_bytes < 0:
             raise NpukitError(f"its workspace has {op.attributes.work_bytes:,} bytes")

@@ -115,27 +115,25 @@ class _Parser:
     def line(self, tokens: _Tokens) -> None:
         if tokens.done:
             return
-        readers = {
-            "net": self._net,
-            "input": self._input,
-            "part": self._part,
-            "op": self._op,
-            "output": self._output,
-            "state": self._state,
-            "constant": self._constant,
-        }
-        readers[tokens.name()](tokens)
+        match tokens.name():
+            case "net":
+                self.name = tokens.name()
+            case "input":
+                self.inputs.append(self._tensor(tokens))
+            case "part":
+                self.parts.append(self._any_op(tokens))
+            case "op":
+                self._op(tokens)
+            case "output":
+                self.outputs.append(tokens.name())
+            case "state":
+                self._state(tokens)
+            case "constant":
+                self._constant(tokens)
+            case _:
+                raise ValueError("unknown line")
         if not tokens.done:
             raise ValueError("more than was expected")
-
-    def _net(self, tokens: _Tokens) -> None:
-        self.name = tokens.name()
-
-    def _input(self, tokens: _Tokens) -> None:
-        self.inputs.append(self._tensor(tokens))
-
-    def _output(self, tokens: _Tokens) -> None:
-        self.outputs.append(tokens.name())
 
     def _state(self, tokens: _Tokens) -> None:
         name = self._tensor(tokens)
@@ -193,9 +191,6 @@ class _Parser:
         tensor = self.tensors[name]
         self.constants[name] = np.asarray(self._known(tokens, name), tensor.dtype).reshape(tensor.shape)
 
-    def _part(self, tokens: _Tokens) -> None:
-        self.parts.append(self._any_op(tokens))
-
     def _op(self, tokens: _Tokens) -> None:
         op = self._any_op(tokens)
         if isinstance(op.attributes, Fused):
@@ -230,8 +225,10 @@ def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outp
         key = tokens.name()
         if tokens.accept("="):
             attributes[key] = tokens.literal()
+        elif key in words:
+            words[key] = tokens.name()
         else:
-            words = {**words, key: tokens.name()} if key in words else _unknown(key)
+            raise ValueError(f"unknown word {key}")
     named, engine, reason, choice, keeping, pattern = words.values()
     places = tuple((memory, int(place)) for memory, place in map(str.split, keeping.split(", ") if keeping else ()))
     return Op(named, _typed(kind)(attributes), inputs, outputs, engine, reason, choice, places, pattern)
@@ -241,7 +238,3 @@ def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outp
 def _typed(kind: type[Attributes]) -> Callable[[Any], Attributes]:
     """Function that makes a kind's attributes from parsed values. Wrong types raise `ValueError`."""
     return TypeAdapter(with_config(ConfigDict(extra="forbid"))(kind)).validate_python
-
-
-def _unknown(word: str) -> dict[str, str]:
-    raise ValueError(f"unknown word {word}")

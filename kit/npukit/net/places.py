@@ -9,7 +9,8 @@ import numpy as np
 
 from npukit.errors import NpukitError
 
-ONE = 1 << 10
+PLACE_UNIT = 1 << 10
+"""Distance of two neighbouring rows or columns. Places are whole numbers of this unit."""
 ROUNDINGS: Mapping[str, Callable[[float], int]] = {
     "round": lambda place: floor(place + 0.5),
     "round_prefer_floor": lambda place: -floor(0.5 - place),
@@ -41,17 +42,17 @@ def linear(size: int, result: int, mode: str) -> tuple[tuple[int, int, int], ...
     of 1/1024."""
     _scale(size, result, mode)
     if mode == "align_corners" and result > 1:
-        step = (ONE * (size - 1) + (result - 1) // 2) // (result - 1)
+        step = (PLACE_UNIT * (size - 1) + (result - 1) // 2) // (result - 1)
     else:
-        step = (ONE * size + result // 2) // result
+        step = (PLACE_UNIT * size + result // 2) // result
     half = mode in ("half_pixel", "pytorch_half_pixel") and not (mode.startswith("py") and result == 1)
-    return tuple(_between(place * step + (step // 2 - ONE // 2 if half else 0), size) for place in range(result))
+    return tuple(_between(place * step + (step // 2 - PLACE_UNIT // 2 if half else 0), size) for place in range(result))
 
 
 def _between(place: int, size: int) -> tuple[int, int, int]:
-    low = max(int(place / ONE), 0)
-    high = min(int((place + ONE - 1) / ONE), size - 1)
-    return min(low, size - 1), high, place - low * ONE
+    low = max(int(place / PLACE_UNIT), 0)
+    high = min(int((place + PLACE_UNIT - 1) / PLACE_UNIT), size - 1)
+    return min(low, size - 1), high, place - low * PLACE_UNIT
 
 
 RATIOS: Mapping[str, Callable[[int, int], tuple[int, int, int]]] = {

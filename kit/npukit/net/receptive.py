@@ -73,7 +73,7 @@ def cuttable_axes(net: Net, op: Op) -> tuple[int, ...]:
     """Axes of the output along which the op can be divided between PEs."""
     if op.parts != (op,):
         return cuttable_axes(net, op.parts[0]) if _cuttable_parts(net, op) else ()
-    return SPECS[op.kind].cuttable(net, op)
+    return SPECS[op.kind].axes_to_cut(net, op)
 
 
 def may_be_one(net: Net, op: Op, tile: Box) -> bool:

@@ -141,8 +141,7 @@ def rescale(value: np.ndarray, factor: Multiplier) -> np.ndarray:
 
 def quantization(net: Net, name: str) -> Quantization:
     """The quantisation of a tensor. Raises `KeyError` if none."""
-    found = net.tensor(name).quantization
-    if found is None:
+    if (found := net.tensor(name).quantization) is None:
         raise KeyError(f"tensor {name} has no quantisation")
     return found
 

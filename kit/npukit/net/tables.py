@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from npukit.net.fixed_point import ONE, logistic, reciprocal_root, tanh
+from npukit.net.fixed_point import Q31_ONE, logistic, reciprocal_root, tanh
 from npukit.net.requantize import (
     SATURATES,
     multiplier_for,
@@ -152,7 +152,7 @@ def _gate(value: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
 
 def _to_16_bits(multiplier: int) -> int:
     """A 31-bit multiplier rounded to 15 bits."""
-    return 32767 if multiplier >= ONE - (1 << 15) else (multiplier + (1 << 15)) >> 16
+    return 32767 if multiplier >= Q31_ONE - (1 << 15) else (multiplier + (1 << 15)) >> 16
 
 
 def _high_multiply_16(value: np.ndarray, multiplier: int) -> np.ndarray:

@@ -71,12 +71,12 @@ class Build:
         return bytes.fromhex(self.manifest.build_id)
 
     def __repr__(self) -> str:
-        told = self.manifest.summary
-        return f"<Build {self.folder}: {told['model']} on {told['board']}, {told['pes_used']} PEs>"
+        summary = self.manifest.summary
+        return f"<Build {self.folder}: {summary['model']} on {summary['board']}, {summary['pes_used']} PEs>"
 
     def _repr_html_(self) -> str:
-        told = self.manifest.summary
-        return layers_table(told, f"{told['pes_used']} PEs, in {self.folder}")
+        summary = self.manifest.summary
+        return layers_table(summary, f"{summary['pes_used']} PEs, in {self.folder}")
 
     def unchanged(self) -> Build:
         """This build. Raises an error if the folder holds another build by now."""
@@ -101,7 +101,8 @@ class Build:
     @cached_property
     def _plan(self) -> Plan:
         path = self.folder / PLAN
-        return apart(partial(_checked_plan, path, self.net(), self.board), str(path), BUILD, _size(path))
+        net, board = self.net(), self.board
+        return apart(lambda: check_plan(load_plan(path), net, board), str(path), BUILD, _size(path))
 
     def golden(self) -> dict[str, np.ndarray]:
         return load_arrays(self.folder / GOLDEN)
@@ -121,9 +122,15 @@ class Build:
         return tuple(each.plan() for each in self.coresident)
 
     def dram(self) -> bytes | None:
-        """The bytes of each chip's DRAM from address 0 on. None if DRAM is unused."""
+        """The bytes of each chip's DRAM from address 0 on. None if DRAM is unused.
+
+        Networks have separate places, with zeros in the places of others.
+        """
         parts = [(each.folder / each.manifest.dram).read_bytes() for each in self.coresident if each.manifest.dram]
-        return _laid_over(parts) if parts else None
+        whole = np.zeros(max(map(len, parts), default=0), np.uint8)
+        for part in parts:
+            whole[: len(part)] |= np.frombuffer(part, np.uint8)
+        return whole.tobytes() if parts else None
 
     def spans(self) -> dict[int, list[int]]:
         """The number of the plan's steps in each traced step of a frame, by PE. An error for builds without tracing."""
@@ -151,27 +158,12 @@ class Build:
         return {name: model for name, model in found.items() if model}
 
 
-def _checked_plan(path: Path, net: Net, board: Board) -> Plan:
-    return check_plan(load_plan(path), net, board)
-
-
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _laid_over(parts: Sequence[bytes]) -> bytes:
-    """The DRAM of all networks. Networks have separate places, with zeros in the places of others."""
-    whole = np.zeros(max(map(len, parts)), np.uint8)
-    for part in parts:
-        whole[: len(part)] |= np.frombuffer(part, np.uint8)
-    return whole.tobytes()
-
-
 def load_build(folder: Path, *, modified: bool = False) -> Build:
-    """Read the build in `folder`. Its files must match the digests in the manifest.
-
-    `modified`: accept a project that was edited by hand.
-    """
+    """Read the build in `folder`. Its files must match the manifest. `modified`: accept a project edited by hand."""
     path = folder / MANIFEST
     return apart(partial(_loaded, folder, modified=modified), str(path), BUILD, _size(path))
 
@@ -181,7 +173,9 @@ def _loaded(folder: Path, *, modified: bool) -> Build:
     changed = list[str]()
     for name in differing_files(folder, manifest.sha256, {*manifest.needed, *_ALWAYS}, _SOMETIMES):
         if not (modified and in_project(name)):
-            raise NpukitError(f"{folder / name} is not what the build left there", tries=_ways_on(folder, name))
+            by_hand = f"{making(folder)}, then --modified (validate, run, bench, trace, flash)"
+            tries = [*([by_hand] if in_project(name) else []), "build again"]
+            raise NpukitError(f"{folder / name} is not what the build left there", tries=tries)
         changed.append(name)
     build = _made_by_hand(folder, manifest, changed) if modified else Build(folder, manifest)
     for image in build.manifest.images:
@@ -197,33 +191,16 @@ def _manifest_in(folder: Path) -> Manifest:
             tries=[way for name in several for way in (f"{folder / name}", f"--network {name}")],
         )
     try:
-        _refuse_other_format(folder, text)
+        found = FolderFormat.model_validate_json(text).format
+        if found != FORMAT:
+            whose = "an older" if found < FORMAT else "a newer"
+            raise NpukitError(
+                f"{folder} was built by {whose} npukit: its folder has format {found}, this npukit reads {FORMAT}",
+                tries=[f"build again: npukit build MODEL -o {folder}", "the npukit that it was built with"],
+            )
         return Manifest.model_validate_json(text)
     except ValidationError as error:
         raise _unreadable(folder, error) from error
-
-
-def _refuse_other_format(folder: Path, manifest: str) -> None:
-    """Raise an error for a folder in the format of another npukit."""
-    try:
-        found = FolderFormat.model_validate_json(manifest).format
-    except ValidationError:
-        return
-    if found != FORMAT:
-        whose = "an older" if found < FORMAT else "a newer"
-        raise NpukitError(
-            f"{folder} was built by {whose} npukit: its folder has format {found}, this npukit reads {FORMAT}",
-            tries=[f"build again: npukit build MODEL -o {folder}", "the npukit that it was built with"],
-        )
-
-
-def _has(file: Path, digest: str) -> bool:
-    return file.is_file() and file_digest(file) == digest
-
-
-def _ways_on(folder: Path, name: str) -> list[str]:
-    by_hand = [f"{making(folder)}, then --modified (validate, run, bench, trace, flash)"] if in_project(name) else []
-    return [*by_hand, "build again"]
 
 
 def _made_by_hand(folder: Path, manifest: Manifest, changed: Iterable[str]) -> Build:
@@ -232,8 +209,8 @@ def _made_by_hand(folder: Path, manifest: Manifest, changed: Iterable[str]) -> B
     if not is_made(folder, files, [image.elf for image in manifest.images]):
         return Build(folder, manifest, files)
     images = tuple(image.moved(made_of) for image in manifest.images)
-    pairs = zip(images, manifest.images, strict=True)
-    differing = tuple(new.elf for new, old in pairs if not _has(folder / new.elf, manifest.sha256[old.elf]))
+    digests = {new.elf: manifest.sha256[old.elf] for new, old in zip(images, manifest.images, strict=True)}
+    differing = tuple(name for name, digest in digests.items() if file_digest(folder / name) != digest)
     return Build(folder, manifest.model_copy(update={"images": images}), files or differing)
 
 
@@ -257,8 +234,7 @@ def _loaded_networks(folder: Path, *, modified: bool) -> dict[str, Build]:
 def write_networks_manifest(folder: Path, networks: Sequence[str]) -> None:
     """Write the `npukit.json` with the list of networks in the folder."""
     builds = {name: load_build(folder / name).manifest.build_id for name in networks}
-    told = NetworksManifest(networks=builds).model_dump(mode="json")
-    (folder / MANIFEST).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8", newline="\n")
+    _write_manifest(folder, NetworksManifest(networks=builds))
 
 
 def _networks_in(manifest: str) -> dict[str, str]:
@@ -301,7 +277,7 @@ def note(build: Build, key: str, value: object) -> None:
     _write_manifest(build.folder, build.manifest.model_copy(update={"summary": summary}))
 
 
-def _write_manifest(folder: Path, manifest: Manifest) -> None:
+def _write_manifest(folder: Path, manifest: Manifest | NetworksManifest) -> None:
     text = json.dumps(manifest.model_dump(mode="json"), indent=1) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
 
@@ -316,7 +292,10 @@ def write_spans(folder: Path, spans: Mapping[int, Sequence[int]]) -> None:
 @contextmanager
 def new_build_folder(output: Path) -> Iterator[Path]:
     """A temporary folder that replaces `output` when the block succeeds, and is removed when it fails."""
-    _check_replaceable(output.absolute())
+    place = output.absolute()
+    is_ours = place.is_dir() and ((place / MANIFEST).is_file() or not any(place.iterdir()))
+    if place.exists() and not is_ours:
+        raise NpukitError(f"{place} exists and is not a build folder", tries=["another folder with -o"])
     with new_folder(output) as folder:
         yield folder
 
@@ -325,10 +304,3 @@ def replace_build(source: Path, output: Path) -> None:
     """Replace the build in `output` by a copy of `source`, as a whole or not at all."""
     with new_build_folder(output) as folder:
         shutil.copytree(source, folder, dirs_exist_ok=True)
-
-
-def _check_replaceable(output: Path) -> None:
-    if output.is_dir() and ((output / MANIFEST).is_file() or not any(output.iterdir())):
-        return
-    if output.exists():
-        raise NpukitError(f"{output} exists and is not a build folder", tries=["another folder with -o"])

@@ -43,23 +43,16 @@ class LinkedTooLarge(DoesNotFit):
 
 def check_fits(layout: MemoryLayout, elf: Elf, image: str) -> None:
     """Raise an error if program and variables leave too little room for constants, activations and stack."""
-    for memory, used in _use(layout, elf).items():
-        missing = _overlap(layout, elf, memory)
+    rising = ["code", "variables", *(["constants"] if layout.constants.address is None else [])]
+    for memory in layout.memories:
+        used = _use(layout, elf)[memory.name]
+        hanging = [place.start for place in layout.hanging if place.memory.name == memory.name]
+        top = memory.origin + sum(used.get(name, 0) for name in rising) + ALIGNMENT_LOSS
+        missing = top - min([memory.end, *hanging])
         if missing > 0:
             parts = ", ".join(f"{name} {count}" for name, count in used.items())
-            size = next(m.size for m in layout.memories if m.name == memory)
-            raise LinkedTooLarge(
-                f"{image} is {missing} bytes too large for memory {memory} of {size}: {parts}", memory, missing
-            )
-
-
-def _overlap(layout: MemoryLayout, elf: Elf, memory: str) -> int:
-    """Bytes by which sections from the memory's origin upwards overlap sections from its end downwards."""
-    hanging = [place.start for place in layout.hanging if place.memory.name == memory]
-    origin, end = next((m.origin, m.end) for m in layout.memories if m.name == memory)
-    rising = ["code", "variables", *(["constants"] if layout.constants.address is None else [])]
-    use = _use(layout, elf)[memory]
-    return origin + sum(use.get(name, 0) for name in rising) + ALIGNMENT_LOSS - min([end, *hanging])
+            message = f"{image} is {missing} bytes too large for memory {memory.name} of {memory.size}: {parts}"
+            raise LinkedTooLarge(message, memory.name, missing)
 
 
 def check_image(layout: MemoryLayout, elf: Elf, image: str) -> None:

@@ -95,18 +95,13 @@ def _built(build: _Build, role: ProjectRole, layouts: Layouts, images: Path) -> 
     own = elf.with_suffix(OWN_SUFFIX) if role.own.bytes else None
     constants = linked.sections.get(".constants")
     addresses = Addresses(layout, constants.address if constants else layout.own.start, project.activations)
-    if own:
-        _write_own(project, role, layouts, addresses, own)
+    if own:  # beside the image, and in the project for `make`
+        in_project = project.folder / role.own_file
+        own.write_bytes(own_bytes(role.own, layouts, addresses))
+        in_project.write_bytes(own.read_bytes())
+        in_project.with_suffix(".txt").write_text(listing(role.own), encoding="utf-8", newline="\n")
     orders, memory = order_pieces(role.own, layouts, addresses), _memory_use(layout, linked)
     return BuiltImage(role.number, role.pes, elf, binary, own, layout, memory, stack, orders)
-
-
-def _write_own(project: Project, role: ProjectRole, layouts: Layouts, addresses: Addresses, path: Path) -> None:
-    """Write the own data into the project, for `make`, and beside the image."""
-    data = own_bytes(role.own, layouts, addresses)
-    (project.folder / role.own_file).write_bytes(data)
-    (project.folder / role.own_file).with_suffix(".txt").write_text(listing(role.own), encoding="utf-8", newline="\n")
-    path.write_bytes(data)
 
 
 def _layout(board: Board, role: ProjectRole, stack_bytes: int) -> MemoryLayout:
@@ -133,8 +128,7 @@ class _Build:
     def __init__(self, project: Project, toolchain: Toolchain, scratch: Path) -> None:
         # Compilers name files by the real path of their working folder.
         self.project = replace(project, folder=project.folder.resolve())
-        self.toolchain = toolchain
-        self.scratch = scratch
+        self.toolchain, self.scratch = toolchain, scratch
         self._toolchains = {cpu: toolchain.of(CORES[cpu]) for cpu in project.cpus}
 
     def compile(self, progress: Progress) -> None:
@@ -164,12 +158,13 @@ class _Build:
     def measure(self, role: ProjectRole) -> StackReport:
         """Link with extra room, to measure the stack. Checks that the program fits the real memories."""
         script, elf = self.scratch / f"{role.image}.ld", self.scratch / f"{role.image}.elf"
-        roomy = replace(self.project, board=_roomy(self.project.board))
-        neighbours = neighbours_of(self.project, role)
-        render_link_script(roomy.board, _layout(roomy.board, role, 0), neighbours, script)
+        board = self.project.board
+        memories = tuple(m.model_copy(update={"size": m.size + MEASURING_ROOM}) for m in board.memory)
+        roomy = board.model_copy(update={"memory": memories, "kind": ()})
+        render_link_script(roomy, _layout(roomy, role, 0), neighbours_of(self.project, role), script)
         self.link(role, script, elf)
-        stack = stack_bound(elf, self._objects(role), {str(role.net): ()}, CORES[role.cpu])
-        check_fits(_layout(self.project.board, role, stack.bytes), Elf(elf), role.image)
+        stack = stack_bound(elf, self._objects(role), CORES[role.cpu], without_pointers=str(role.net))
+        check_fits(_layout(board, role, stack.bytes), Elf(elf), role.image)
         return stack
 
     def link(self, role: ProjectRole, script: Path, elf: Path) -> None:
@@ -199,27 +194,18 @@ class _Build:
             done = run(command, self.project.folder, seconds=SECONDS)
         except OSError as error:
             raise NpukitError(f"{self.toolchain.title} did not {what}: {error}", tries=["npukit doctor"]) from error
-        if done.returncode != 0 and any(words in done.stderr.lower() for words in NO_SPACE):
+        if done.returncode == 0:
+            return
+        if any(words in done.stderr.lower() for words in NO_SPACE):
             raise disk_full(self.project.folder)
-        missing = _UNDEFINED.search(done.stderr)
-        if done.returncode != 0 and missing:
+        if missing := _UNDEFINED.search(done.stderr):
             raise MissingFunction(missing[1], what)
-        if done.returncode != 0:
-            raise NpukitError(f"{self.toolchain.title} did not {what}: {_first_error(done.stderr)}", tries=_TRIES)
-
-
-def _first_error(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "it said nothing")
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        why = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "it said nothing")
+        raise NpukitError(f"{self.toolchain.title} did not {what}: {why}", tries=_TRIES)
 
 
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(\w+)")
 """The messages of GNU's linker and of LLVM's."""
 
 _TRIES = ("the other compiler: --toolchain gcc or --toolchain zig", "npukit doctor")
-
-
-def _roomy(board: Board) -> Board:
-    """The board with additional memory."""
-    memories = tuple(m.model_copy(update={"size": m.size + MEASURING_ROOM}) for m in board.memory)
-    return board.model_copy(update={"memory": memories, "kind": ()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -94,7 +94,7 @@ class Project:
     def firmware_units(self, cpu: str) -> list[Unit]:
         """The units of the firmware for a core."""
         sources = self._sources(PurePosixPath("firmware"))
-        return [Unit(source, _tuning(source), cpu) for source in sources if _is_for(cpu, source)]
+        return [Unit(path, _TUNINGS.get(path.parts[1], "size"), cpu) for path in sources if _is_for(cpu, path)]
 
     def net_units(self, role: ProjectRole) -> list[Unit]:
         """The units of the role's generated code."""
@@ -158,11 +158,5 @@ def _is_for(cpu: str, path: PurePosixPath) -> bool:
     return path.parts[1] not in {core.architecture.firmware for core in CORES.values()} - {own}
 
 
-def _tuning(source: PurePosixPath) -> Tuning:
-    """Compile layers for speed, the rest of the firmware for size."""
-    if source.parts[1] == "libc":
-        return "libc"
-    return "speed" if source.parts[1] in _ENGINE_FOLDERS else "size"
-
-
-_ENGINE_FOLDERS = ("mac_array", "engines", "libm")
+_TUNINGS: Mapping[str, Tuning] = {"libc": "libc", "mac_array": "speed", "engines": "speed", "libm": "speed"}
+"""Folders of the firmware with layers, and the C library. The rest of the firmware is compiled for size."""

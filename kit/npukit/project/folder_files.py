@@ -9,7 +9,7 @@ from pathlib import Path
 
 from npukit.errors import NpukitError
 
-MOST_BYTES = 2 << 30
+MOST_FOLDER_BYTES = 2 << 30
 """Limit on the bytes of all files. A build of the digits network for two chips of 152 PEs has 7.3 MB."""
 MOST_TEXT = 256 << 20
 """Limit on the bytes of a file that is parsed as a whole."""
@@ -32,8 +32,8 @@ def differing_files(
     if stray:
         raise _wrong(folder / stray[0], "was put there after the build")
     sizes = {name: plain_size(folder, name) for name in digests}
-    if sum(size or 0 for size in sizes.values()) > MOST_BYTES:
-        raise NpukitError(f"the files of {folder} have more than the {MOST_BYTES:,} bytes that npukit reads")
+    if sum(size or 0 for size in sizes.values()) > MOST_FOLDER_BYTES:
+        raise NpukitError(f"the files of {folder} have more than the {MOST_FOLDER_BYTES:,} bytes that npukit reads")
     for name, digest in digests.items():
         if sizes[name] is None or file_digest(folder / name) != digest:
             yield name

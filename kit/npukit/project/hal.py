@@ -48,30 +48,22 @@ def copy_hal(board: Board, target: Path) -> None:
                 shutil.copyfile(path, target / path.name)
 
 
-def _core_folder(board: Board) -> Path:
-    return data_folder("firmware") / board.core.type.architecture.firmware
-
-
 def missing_functions(board: Board, toolchain: Toolchain) -> list[str]:
     """The functions of `hal.h` that the board's C does not define. Raises an error if the C does not compile."""
     from npukit.project.render import render_board_header
 
-    include = data_folder("firmware") / "include"
+    firmware = data_folder("firmware")
+    include = firmware / "include"
     with tempfile.TemporaryDirectory() as folder:
         render_board_header(board, Path(folder) / "board.h")
         sources, defined = hal_sources(board), set[str]()
-        folders = [
-            Path(folder),
-            include,
-            data_folder("firmware") / "noc",
-            _core_folder(board),
-            *{source.parent for source in sources},
-        ]
+        own = firmware / board.core.type.architecture.firmware
+        folders = [Path(folder), include, firmware / "noc", own, *{source.parent for source in sources}]
         for source in sources:
             output = Path(folder) / f"{source.stem}.o"
             _compile(board, toolchain, source, folders, output)
             defined |= Elf(output).function_names
-    headers = [include / "hal.h", *([data_folder("firmware") / FOLDER / f"{_ONE_CORE}.h"] if board.stock else [])]
+    headers = [include / "hal.h", *([firmware / FOLDER / f"{_ONE_CORE}.h"] if board.stock else [])]
     declared = {name for header in headers for name in _DECLARED.findall(header.read_text(encoding="utf-8"))}
     declared |= {*board.core.type.architecture.board_functions} if board.stock else set[str]()
     declared -= set[str]() if board.shares_memory else {"core_number"}

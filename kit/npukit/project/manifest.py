@@ -21,9 +21,9 @@ from npukit.project.images.regions import with_digests
 if TYPE_CHECKING:
     from npukit.project.compile import BuiltImage
 
-FORMAT = 5
+FORMAT = 6
 """The format of build folders. Format 1 had no format in its manifest, and no titles of layers; 2 no energy of frames;
-3 no coverage of golden inputs; 4 no rows of C."""
+3 no coverage of golden inputs; 4 no rows of C; 5 no cycles of C."""
 
 PLANNED_FOR = "planned_for"
 """The key in a summary with the options of the search, where different from the build's options."""
@@ -61,23 +61,20 @@ class ImageRecord(BaseModel):
 
     def image(self, folder: Path) -> Image:
         """The image in a build folder."""
-        return Image(folder / self.elf, self.pes, tuple(self._overlays(folder)))
+        overlays = list[Overlay]()
+        if self.own:
+            size, data = self.own.bytes, (folder / self.own.file).read_bytes()
+            if not data or len(data) % size or len(data) > size * len(self.pes):
+                message = f"{self.own.file} has {len(data):,} bytes, not {size:,} for each PE"
+                raise NpukitError(message, tries=["build again"])
+            parts = cycle([data[at : at + size] for at in range(0, len(data), size)])
+            overlays = [Overlay(pe, self.own.address, part) for pe, part in zip(self.pes, parts, strict=False)]
+        return Image(folder / self.elf, self.pes, tuple(overlays))
 
     def moved(self, place: Callable[[str], str]) -> ImageRecord:
         """The record of the same image in another place of the folder."""
         own = self.own and self.own.model_copy(update={"file": place(self.own.file)})
         return self.model_copy(update={"elf": place(self.elf), "own": own})
-
-    def _overlays(self, folder: Path) -> Iterator[Overlay]:
-        if self.own:
-            size, data = self.own.bytes, (folder / self.own.file).read_bytes()
-            if not data or len(data) % size or len(data) > size * len(self.pes):
-                raise NpukitError(
-                    f"{self.own.file} has {len(data):,} bytes, not {size:,} for each PE", tries=["build again"]
-                )
-            parts = [data[at : at + size] for at in range(0, len(data), size)]
-            for pe, part in zip(self.pes, cycle(parts), strict=False):
-                yield Overlay(pe, self.own.address, part)
 
 
 def image_record(built: BuiltImage, folder: Path) -> ImageRecord:
@@ -197,15 +194,15 @@ class Manifest(BaseModel):
 
     @field_validator("options")
     @classmethod
-    def _that_there_are(cls, told: dict[str, Any]) -> dict[str, Any]:
-        Options.from_json(told)
-        return told
+    def _known_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        Options.from_json(options)
+        return options
 
     @field_validator("summary")
     @classmethod
-    def _as_builds_tell(cls, told: dict[str, Any]) -> dict[str, Any]:
-        _SUMMARY.validate_python(told)
-        return told
+    def _known_summary(cls, summary: dict[str, Any]) -> dict[str, Any]:
+        _SUMMARY.validate_python(summary)
+        return summary
 
     @model_validator(mode="after")
     def _names_no_code(self) -> Manifest:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from struct import Struct
 
-from npukit.codegen.sources import OwnData, PeData, Row, Spot
+from npukit.codegen.sources import OwnData, PeData, Spot
 from npukit.codegen.streamed import DramPiece
 from npukit.host.parallel import in_order, shares
 from npukit.plan.ir.plan import orders_name
 from npukit.project.layout import MemoryLayout
-from npukit.project.struct_layouts import Layouts, Member, MemberPlace, Questions, questions
+from npukit.project.struct_layouts import Layouts, Member, MemberPlace, Questions
 
 WORD = 4
 
@@ -30,7 +30,8 @@ def questions_about(data: Iterable[OwnData]) -> Questions:
     shapes = {(row.struct, row.names) for row in rows if row.struct}
     members = {Member(struct, name) for struct, names in shapes for name in names}
     constants = {value for row in rows for value in row.values if isinstance(value, str)}
-    return questions(members, constants, {header for own in data for header in own.headers})
+    headers = {"stdint.h", *(header for own in data for header in own.headers)}
+    return Questions(tuple(sorted(members)), tuple(sorted(constants)), tuple(sorted(headers)))
 
 
 class Addresses:
@@ -47,22 +48,23 @@ class Addresses:
 
 def own_bytes(own: OwnData, layouts: Layouts, addresses: Addresses) -> bytes:
     """The own data of every PE of a role in turn, each padded to the reserved bytes."""
-
-    def of(pes: Sequence[PeData]) -> bytes:
-        forms: dict[Shape, _Form] = {}
-        return b"".join(_bytes_of(pe, own.bytes, forms, layouts, addresses) for pe in pes)
-
-    return b"".join(in_order(of, shares(own.pes) if len(own.pes) >= MANY_PES else [own.pes]))
+    return b"".join(_packed([(own.bytes, pe) for pe in own.pes], layouts, addresses))
 
 
 def order_pieces(own: OwnData, layouts: Layouts, addresses: Addresses) -> tuple[DramPiece, ...]:
     """The contents of DRAM for each PE with orders there."""
+    names = (orders_name(pe.pe) for _, pe in own.pages)
+    return tuple(map(DramPiece, names, _packed(own.pages, layouts, addresses)))
 
-    def of(pes: Sequence[tuple[int, PeData]]) -> list[DramPiece]:
+
+def _packed(pes: Sequence[tuple[int, PeData]], layouts: Layouts, addresses: Addresses) -> Iterator[bytes]:
+    """The bytes of each PE's data, padded to a size."""
+
+    def packed(share: Sequence[tuple[int, PeData]]) -> list[bytes]:
         forms: dict[Shape, _Form] = {}
-        return [DramPiece(orders_name(pe.pe), _bytes_of(pe, size, forms, layouts, addresses)) for size, pe in pes]
+        return [_bytes_of(pe, size, forms, layouts, addresses) for size, pe in share]
 
-    return tuple(chain(*in_order(of, shares(own.pages) if len(own.pages) >= MANY_PES else [own.pages])))
+    return chain.from_iterable(in_order(packed, shares(pes) if len(pes) >= MANY_PES else [pes]))
 
 
 @dataclass(frozen=True)
@@ -114,17 +116,11 @@ def listing(own: OwnData) -> str:
     """A readable listing of the first PE's data, by offset."""
     pe = own.pes[0]
     lines = {offset: f"{len(data)} bytes of weights or parameters" for offset, data in pe.arrays}
-    lines |= {row.offset: f"{_kind(row)}: {_listed(row)}" for row in pe.rows}
+    for row in pe.rows:
+        members = ", ".join(f"{name} = {_shown(value)}" for name, value in zip(row.names, row.values, strict=True))
+        lines[row.offset] = f"{f'struct {row.struct}' if row.struct else 'words of struct net_own'}: {members}"
     title = f"What PE {pe.pe} has of its own, by offset from net_own; other PEs of this program have the like.\n"
     return title + "".join(f"\n{offset:#07x}  {text}" for offset, text in sorted(lines.items())) + "\n"
-
-
-def _listed(row: Row) -> str:
-    return ", ".join(f"{name} = {_shown(value)}" for name, value in zip(row.names, row.values, strict=True))
-
-
-def _kind(row: Row) -> str:
-    return f"struct {row.struct}" if row.struct else "words of struct net_own"
 
 
 def _shown(value: int | str | Spot) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,20 +52,28 @@ def render_project(
     network_pe = coresident.network_pe if coresident else board.root_pe
     project = Project(folder, board, roles_of(sources, board, network_pe))
     _copy_firmware(project)
-    if self_test:
-        _test_itself(folder / "firmware")
+    if self_test:  # frames then also check the memory
+        _copy_folder(SELF_TEST, folder / "firmware")
+        (folder / "firmware/rpc/net_frame.c").unlink()
     if coresident:
         _serve_coresident(project, coresident)
     _copy_drivers(sorted({driver for each in sources for driver in each.drivers}), folder / "firmware")
     for each, role in zip(sorted(sources, key=lambda s: s.role), project.roles, strict=True):
-        _write_files(each, folder / role.net)
+        (folder / role.net).mkdir(parents=True, exist_ok=True)
+        for name, text in sorted(each.files.items()):
+            (folder / role.net / name).write_text(text, encoding="utf-8", newline="\n")
     render_board_header(board, folder / "board/board.h", network_pe, [pe for each in sources for pe in each.pes])
     _write(
         folder / "Makefile",
         "Makefile.j2",
         project=project,
         cores={cpu: CORES[cpu] for cpu in project.cpus},
-        flags=_flags(project),
+        flags=SimpleNamespace(
+            target={cpu: toolchain.target_flags(CORES[cpu]) for cpu in project.cpus},
+            tuning=toolchain.TUNING_FLAGS,
+            link=toolchain.LINK_FLAGS,
+            libraries=toolchain.LINK_LIBRARIES,
+        ),
         common_flags=toolchain.COMMON_FLAGS,
     )
     _write(folder / "README.md", "README.md.j2", **_readme_values(project, about))
@@ -100,19 +108,10 @@ def neighbours_of(project: Project, role: ProjectRole) -> dict[str, int]:
     return {foreign_arena(pe): project.activations[pe] for pe in role.foreign_pes}
 
 
-def _flags(project: Project) -> SimpleNamespace:
-    return SimpleNamespace(
-        target={cpu: toolchain.target_flags(CORES[cpu]) for cpu in project.cpus},
-        tuning=toolchain.TUNING_FLAGS,
-        link=toolchain.LINK_FLAGS,
-        libraries=toolchain.LINK_LIBRARIES,
-    )
-
-
 def _copy_firmware(project: Project) -> None:
     board, origin, target = project.board, data_folder("firmware"), project.folder / "firmware"
     for name in (*ALWAYS, *_families(project), *(["noc"] if board.noc else [])):
-        shutil.copytree(origin / name, target / name, ignore=shutil.ignore_patterns(".*"))
+        _copy_folder(name, target)
     if board.shares_memory:
         shutil.copyfile(origin / "shared_memory/noc.c", target / "noc/noc.c")
     copy_hal(board, target / FOLDER)
@@ -125,17 +124,16 @@ def _families(project: Project) -> tuple[str, ...]:
     return tuple(dict.fromkeys(CORES[cpu].architecture.firmware for cpu in project.cpus))
 
 
-def _test_itself(firmware: Path) -> None:
-    """Add the self test: frames then also check the memory."""
-    shutil.copytree(data_folder("firmware") / SELF_TEST, firmware / SELF_TEST, ignore=shutil.ignore_patterns(".*"))
-    (firmware / "rpc/net_frame.c").unlink()
+def _copy_folder(name: str, firmware: Path) -> None:
+    """Copy a folder of npukit's firmware into the project's."""
+    shutil.copytree(data_folder("firmware") / name, firmware / name, ignore=shutil.ignore_patterns(".*"))
 
 
 def _serve_coresident(project: Project, coresident: Coresident) -> None:
     """Replace the main by one that forwards requests to other networks, or answers forwarded requests."""
     firmware, linked = project.folder / "firmware", coresident.network_pe == project.board.root_pe
     name = "relay" if linked else "mailbox"
-    shutil.copytree(data_folder("firmware") / name, firmware / name, ignore=shutil.ignore_patterns(".*"))
+    _copy_folder(name, firmware)
     (firmware / "main.c").unlink()
     if linked:
         (role,) = (role for role in project.roles if role.serves_host)
@@ -145,35 +143,26 @@ def _serve_coresident(project: Project, coresident: Coresident) -> None:
 
 
 def _copy_drivers(drivers: Iterable[Path], target: Path) -> None:
-    """Copy the drivers of each folder, and the headers beside them, into a folder with the name of the first."""
-    folders: dict[Path, Path] = {}
+    """Copy drivers and the headers beside them: npukit's own into the same folder as in the firmware, drivers of a
+    plug-in into `engines/`, in a folder with the name of the first."""
+    folders, firmware = dict[Path, Path](), data_folder("firmware")
     for driver in drivers:
-        folder = target / folders.setdefault(driver.parent, _driver_folder(driver))
+        own = driver.is_relative_to(firmware)
+        place = driver.parent.relative_to(firmware) if own else Path("engines") / driver.stem
+        folder = target / folders.setdefault(driver.parent, place)
         folder.mkdir(parents=True, exist_ok=True)
         for path in (driver, *sorted(driver.parent.glob("*.h"))):
             shutil.copyfile(path, folder / path.name)
 
 
-def _driver_folder(driver: Path) -> Path:
-    """The target folder of a driver: as in npukit's own firmware, or under `engines/` for a plug-in's."""
-    own = data_folder("firmware")
-    return driver.parent.relative_to(own) if driver.is_relative_to(own) else Path("engines") / driver.stem
-
-
-def _write_files(sources: Sources, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in sorted(sources.files.items()):
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
-
-
 def _readme_values(project: Project, about: About) -> dict[str, Any]:
     firmware = project.folder / "firmware"
     engines = [name for name in ("mac_array", "engines") if (firmware / name).is_dir()]
-    shown = About(_one_line(about.model), about.build_id, about.npukit)
+    model = " ".join("".join(c if c.isprintable() else " " for c in about.model).split()) or "a model"
     return {
         "project": project,
         "board": project.board,
-        "about": shown,
+        "about": replace(about, model=model),
         "gcc": ", ".join(dict.fromkeys(CORES[cpu].architecture.gcc for cpu in project.cpus)),
         "families": ", ".join(f"`{name}/`" for name in _families(project)),
         "engines": ", ".join(f"`firmware/{name}/`" for name in engines),
@@ -181,11 +170,6 @@ def _readme_values(project: Project, about: About) -> dict[str, Any]:
         "libm": (firmware / "libm").is_dir(),
         "noc": (firmware / "noc").is_dir(),
     }
-
-
-def _one_line(text: str) -> str:
-    """A model's name as one line of Markdown."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split()) or "a model"
 
 
 def _write(path: Path, template: str, **values: Any) -> None:
@@ -197,9 +181,6 @@ def _write(path: Path, template: str, **values: Any) -> None:
 @cache
 def _environment() -> Environment:
     environment = templates_in("project")
-    environment.filters["comment"] = comment_text
-    environment.filters["ranges"] = ranges
-    environment.filters["macro"] = macro
-    environment.filters["hex"] = lambda value: f"0x{value:08X}U"
-    environment.filters["address"] = lambda value: f"0x{value:08X}"
+    addresses = {"hex": "0x{:08X}U".format, "address": "0x{:08X}".format}
+    environment.filters |= {"comment": comment_text, "ranges": ranges, "macro": macro, **addresses}
     return environment

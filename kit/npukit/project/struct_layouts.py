@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,8 +37,10 @@ class Questions:
 
     def as_c(self) -> str:
         """A C file whose only object is the answers, word by word."""
-        lines = [f'#include "{header}"' for header in ("stddef.h", *self.headers)]
-        words = [word for member in self.members for word in _questions(member)]
+        lines, words = [f'#include "{header}"' for header in ("stddef.h", *self.headers)], list[str]()
+        for each in self.members:
+            struct = f"struct {each.struct}"
+            words += [f"offsetof({struct}, {each.name})", f"sizeof((({struct} *)0)->{each.name})"]
         words += [f"(uint32_t)({constant})" for constant in self.constants]
         return "\n".join([*lines, f"const uint32_t {TABLE}[] = {{", *(f"    {word}," for word in words), "};\n"])
 
@@ -55,11 +56,6 @@ class Layouts:
 NOTHING = Layouts({}, {})
 
 
-def questions(members: Iterable[Member], constants: Iterable[str], headers: Iterable[str]) -> Questions:
-    """The questions in a canonical order."""
-    return Questions(tuple(sorted(set(members))), tuple(sorted(set(constants))), tuple(sorted({*headers, "stdint.h"})))
-
-
 def answers(asked: Questions, object_file: Path) -> Layouts:
     """The answers in the compiled file."""
     words = _words(object_file)
@@ -69,11 +65,6 @@ def answers(asked: Questions, object_file: Path) -> Layouts:
         dict(zip(asked.members, places, strict=True)),
         dict(zip(asked.constants, rest[: len(asked.constants)], strict=True)),
     )
-
-
-def _questions(member: Member) -> Sequence[str]:
-    struct = f"struct {member.struct}"
-    return f"offsetof({struct}, {member.name})", f"sizeof((({struct} *)0)->{member.name})"
 
 
 def _words(object_file: Path) -> list[int]:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from npukit.board.cores import CORTEX_M4F, Architecture, CoreType
+from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.errors import NpukitError
 from npukit.host.programs import find_program, find_zig, run, start
 from npukit.project.files import Tuning
@@ -41,11 +41,7 @@ def target_flags(core: CoreType) -> dict[str, str]:
 
 
 TUNING_FLAGS: dict[str, dict[Tuning, str]] = {
-    "gcc": {
-        "speed": "-O2",
-        "size": "-Os",
-        "libc": "-O2 -fno-builtin -fno-tree-loop-distribute-patterns",
-    },
+    "gcc": {"speed": "-O2", "size": "-Os", "libc": "-O2 -fno-builtin -fno-tree-loop-distribute-patterns"},
     "zig": {
         "speed": "-O2 -fno-unroll-loops -fno-vectorize -fno-slp-vectorize",
         "size": "-Os",
@@ -60,11 +56,8 @@ LINK_FLAGS = {
     "zig": "-g -fno-sanitize=undefined -Wl,--gc-sections -Wl,--build-id=none -Wl,-e,reset_handler",
 }
 
-LINK_LIBRARIES = {
-    "gcc": "-lgcc",
-    # compiler_rt is linked automatically.
-    "zig": "",
-}
+LINK_LIBRARIES = {"gcc": "-lgcc", "zig": ""}
+"""Zig links compiler_rt without a flag."""
 
 
 @dataclass(frozen=True)
@@ -97,17 +90,8 @@ class Toolchain:
     ) -> list[str]:
         """`source` and `includes` are relative to the folder `project`."""
         flags = " ".join((target_flags(core)[self.name], TUNING_FLAGS[self.name][tuning], *COMMON_FLAGS)).split()
-        folders = [f"-I{folder}" for folder in includes]
-        return [
-            *self.command,
-            *flags,
-            *(option.format(f"{project}=.") for option in PREFIX_MAPS),
-            *folders,
-            "-c",
-            str(source),
-            "-o",
-            str(output),
-        ]
+        flags += [option.format(f"{project}=.") for option in PREFIX_MAPS]
+        return [*self.command, *flags, *(f"-I{folder}" for folder in includes), "-c", str(source), "-o", str(output)]
 
     @property
     def before_linking(self) -> str:
@@ -148,7 +132,14 @@ def find_toolchain(choice: str | None = None, core: CoreType = CORTEX_M4F) -> To
         found = finders[name]()
         if found:
             return found
-    raise _nothing_found(choice, core.architecture)
+    package = core.architecture.gcc_package
+    names = {"gcc": gcc, "zig": "the Python package ziglang"}
+    remedies = {"gcc": f"install {gcc} (Debian: apt install {package})", "zig": PACKAGE}
+    missing = [choice] if choice else list(names)
+    raise NpukitError(
+        f"no cross compiler: {' and '.join(names[name] for name in missing)} not found",
+        tries=[*(remedies[name] for name in missing), "npukit doctor"],
+    )
 
 
 def _find_gcc(program: str) -> Toolchain | None:
@@ -168,16 +159,3 @@ def _first_line(command: list[str]) -> str:
     except (OSError, subprocess.CalledProcessError) as error:
         raise NpukitError(f"the compiler {command[0]} does not run: {error}", tries=["npukit doctor"]) from error
     return result.stdout.strip().splitlines()[0]
-
-
-def _nothing_found(choice: str | None, core: Architecture) -> NpukitError:
-    remedies = {
-        "gcc": f"install {core.gcc} (Debian: apt install {core.gcc_package})",
-        "zig": PACKAGE,
-    }
-    what = {"gcc": core.gcc, "zig": "the Python package ziglang"}
-    names = [choice] if choice else list(what)
-    missing = " and ".join(what[name] for name in names)
-    return NpukitError(
-        f"no cross compiler: {missing} not found", tries=[*(remedies[name] for name in names), "npukit doctor"]
-    )

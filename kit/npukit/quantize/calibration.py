@@ -44,18 +44,17 @@ def load_calibration(path: Path, wanted: Sequence[WantedInput]) -> Calibration:
     files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
     if not files:
         raise NpukitError(f"{path} has no npz files to calibrate with", tries=["numpy.savez(FILE, in0=...)"])
-    parts = [_load(file, wanted) for file in files]
-    inputs = tuple(np.concatenate(arrays) for arrays in zip(*(part.inputs for part in parts), strict=True))
-    labels = [part.labels for part in parts if part.labels is not None]
-    return Calibration(inputs, np.concatenate(labels) if len(labels) == len(parts) else None)
-
-
-def _load(path: Path, wanted: Sequence[WantedInput]) -> Calibration:
-    arrays = load_arrays(path)
-    inputs = tuple(_input(arrays, path, f"in{index}", each) for index, each in enumerate(wanted))
-    if len({len(array) for array in inputs}) != 1 or not len(inputs[0]):
-        raise NpukitError(f"{path}: its inputs have no cases, or not the same number of them")
-    return Calibration(inputs, labels_of(arrays, path, len(inputs[0])))
+    parts, labels = list[list[np.ndarray]](), list[np.ndarray]()
+    for file in files:
+        arrays = load_arrays(file)
+        inputs = [_input(arrays, file, f"in{index}", each) for index, each in enumerate(wanted)]
+        if len({len(array) for array in inputs}) != 1 or not len(inputs[0]):
+            raise NpukitError(f"{file}: its inputs have no cases, or not the same number of them")
+        given = labels_of(arrays, file, len(inputs[0]))
+        parts.append(inputs)
+        labels += [] if given is None else [given]
+    whole = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return Calibration(whole, np.concatenate(labels) if len(labels) == len(parts) else None)
 
 
 def _input(arrays: dict[str, np.ndarray], path: Path, key: str, wanted: WantedInput) -> np.ndarray:

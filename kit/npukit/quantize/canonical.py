@@ -49,15 +49,10 @@ def _folded(module: IRModule, *before: Any) -> IRModule:
     """
     canonical = tvm.transform.Sequential([*before, transforms.CanonicalizeBindings()])(module)
     for _ in range(FOLDINGS):
-        if any(map(_is_of_constants, bindings(canonical))):
+        computed = (value for _, value in bindings(canonical) if callee(value) or isinstance(value, relax.Tuple))
+        if any(not variables(value) for value in computed):
             canonical = transforms.CanonicalizeBindings()(transforms.FoldConstant()(canonical))
     return transforms.DeadCodeElimination(["main"])(canonical)
-
-
-def _is_of_constants(binding: tuple[Any, Any]) -> bool:
-    """True if the bound value is an operator's call on constants alone, or a tuple of constants."""
-    value = binding[1]
-    return (bool(callee(value)) or isinstance(value, relax.Tuple)) and not variables(value)
 
 
 def is_bias(call: Any, amounts: Any) -> bool:
@@ -79,12 +74,10 @@ class Linear:
         """The output's channel axis."""
         if callee(self.call) == "matmul":
             return len(shape_of(self.call)) - 1
-        attributes = self.call.attrs
-        return str(attributes.out_layout or attributes.data_layout).index("C")
+        return str(self.call.attrs.out_layout or self.call.attrs.data_layout).index("C")
 
     @property
     def weight_axis(self) -> int:
-        """The weights' axis of output channels."""
         return weight_axis(self.call, self.weights.ndim)
 
     @property
@@ -131,10 +124,8 @@ class _Folding:
         self._waiting: dict[Any, Linear] = {}
 
     def module(self) -> IRModule:
-        return rewritten(self._module, self._emit, self._results)
-
-    def _results(self, builder: relax.BlockBuilder) -> list[Any]:
-        return [self._settled(builder, output) for output in outputs(self._module)]
+        ends = outputs(self._module)
+        return rewritten(self._module, self._emit, lambda builder: [self._settled(builder, end) for end in ends])
 
     def _emit(self, builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
         linear = self._linear(value)
@@ -165,20 +156,15 @@ class _Folding:
     def _settled(self, builder: relax.BlockBuilder, variable: Any) -> Any:
         """The expression for a variable in the new function. Emits a waiting linear op."""
         if variable in self._waiting and variable not in self._known:
-            self._known[variable] = self._written(builder, self._waiting[variable], variable.name)
+            linear = self._waiting[variable]
+            data, weights = self._settled(builder, linear.call.args[0]), relax.const(linear.weights.astype(np.float32))
+            result = make_call(linear.call.op, [data, weights], linear.call.attrs, linear.call.ty_args)
+            if linear.bias is not None:
+                shape = [-1 if axis == linear.axis else 1 for axis in range(len(shape_of(linear.call)))]
+                bias = relax.const(np.ascontiguousarray(linear.bias.reshape(shape), np.float32))
+                result = operators.add(builder.emit(result, variable.name), bias)
+            self._known[variable] = builder.emit(result, variable.name)
         return self._known.get(variable, variable)
-
-    def _written(self, builder: relax.BlockBuilder, linear: Linear, name: str) -> Any:
-        call = linear.call
-        data = self._settled(builder, call.args[0])
-        weights = relax.const(linear.weights.astype(np.float32))
-        product = builder.emit(make_call(call.op, [data, weights], call.attrs, call.ty_args), name)
-        if linear.bias is None:
-            return product
-        shape = [1] * len(shape_of(call))
-        shape[linear.axis] = -1
-        bias = relax.const(np.ascontiguousarray(linear.bias.reshape(shape), np.float32))
-        return builder.emit(operators.add(product, bias), name)
 
 
 FOLDS: dict[str, Callable[[Linear, np.ndarray], Linear]] = {

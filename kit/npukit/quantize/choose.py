@@ -14,12 +14,12 @@ from npukit.quantize.observe import ObservedRange
 from npukit.quantize.points import Points
 from npukit.quantize.scales import held, of_activation
 
-FIXED: Mapping[str, Quantization] = {
+FIXED_SCALE: Mapping[str, Quantization] = {
     "nn.softmax": SIGMOID_OUTPUT,
     "sigmoid": SIGMOID_OUTPUT,
     "tanh": TANH_OUTPUT,
 }
-JOINED = ("concat", "where")
+JOINING_OPS = ("concat", "where")
 """Operators whose results contain the numbers of several tensors."""
 AS_INPUT = ("nn.avg_pool2d", "nn.max_pool2d")
 """Pools keep their input's scale."""
@@ -30,16 +30,21 @@ def choose(
 ) -> dict[Any, Quantization]:
     """The quantisation of each quantised variable. `given`: quantisations fixed already."""
     chosen: dict[Any, Quantization] = {}
-    ranges = _alike(ranges)
-    for variable in ranges:
+    # Variables with a common group, given by an importer, share the union of all ranges.
+    shared: dict[str, ObservedRange] = {}
+    for variable, around in ranges.items():
+        if name := group(variable.name):
+            shared[name] = shared[name].joined(around) if name in shared else around
+    for variable, around in ranges.items():
         name = callee(points.values.get(points.core(variable)))
         if variable in given:
             chosen[variable] = given[variable]
         elif name in AS_INPUT:
             chosen[variable] = chosen[points.origin(variables(points.values[points.core(variable)])[0])]
         else:
+            around = shared.get(group(variable.name) or "", around)
             chosen[variable] = (
-                FIXED.get(name) or _of_parts(points, variable, chosen) or of_range(points, variable, ranges[variable])
+                FIXED_SCALE.get(name) or _of_parts(points, variable, chosen) or of_range(points, variable, around)
             )
     return chosen | _parts_as_wholes(points, chosen)
 
@@ -52,20 +57,10 @@ def of_range(points: Points, variable: Any, around: ObservedRange) -> Quantizati
 def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> Quantization | None:
     """The quantisation of a joined tensor, if all parts have the same; else None."""
     value = points.values.get(points.core(variable))
-    if callee(value) not in JOINED or points.core(variable) is not variable:
+    if callee(value) not in JOINING_OPS or points.core(variable) is not variable:
         return None
     parts = {chosen.get(points.origin(part)) for part in _parts(value)}
     return parts.pop() if len(parts) == 1 else None
-
-
-def _alike(ranges: Mapping[Any, ObservedRange]) -> dict[Any, ObservedRange]:
-    """The ranges, with a common range for all variables that an importer named alike: the union of their ranges."""
-    whole: dict[str, ObservedRange] = {}
-    for variable, around in ranges.items():
-        name = group(variable.name)
-        if name:
-            whole[name] = whole[name].joined(around) if name in whole else around
-    return {variable: whole.get(group(variable.name) or "", around) for variable, around in ranges.items()}
 
 
 def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict[Any, Quantization]:
@@ -73,17 +68,13 @@ def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict
     reads, taken = count_reads(points.module), {}
     for whole in chosen:
         joined = points.values.get(points.core(whole))
-        if callee(joined) in JOINED:
-            free = [part for part in _parts(joined) if reads[part] == 1 and _is_free(points, part, chosen)]
-            taken |= dict.fromkeys(free, chosen[whole])
+        for part in _parts(joined) if callee(joined) in JOINING_OPS else ():
+            name = callee(points.values.get(points.core(part)))
+            if reads[part] == 1 and part in chosen and name not in (*FIXED_SCALE, *AS_INPUT, *JOINING_OPS, ""):
+                taken[part] = chosen[whole]
     return taken
 
 
 def _parts(joined: Any) -> list[Any]:
     """The variables with the numbers of a joined tensor, without the condition of a choice."""
     return [each for each in variables(joined) if dtype_of(each) != "bool"]
-
-
-def _is_free(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> bool:
-    name = callee(points.values.get(points.core(variable)))
-    return variable in chosen and name not in (*FIXED, *AS_INPUT, *JOINED, "")

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from tvm.ir import IRModule
 
-from npukit.application.apply import applied
-from npukit.application.declared import NOTHING, Declared, Layout, SensorInput
-from npukit.application.ends import AS_NET, Ends
+from npukit.application.apply import AS_NET, Ends, applied
+from npukit.application.declared import NOTHING, Declared, Layout
 from npukit.application.inputs import by_name, real_numbers, sensor_shape
 from npukit.dump import dumped
 from npukit.errors import NpukitError, nearest
@@ -40,7 +39,7 @@ from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_d
 from npukit.quantize.states import Frames, Names, choose_tied, frames, with_named_states
 from npukit.quantize.wide import Wide
 
-CUT = {"minmax": 0.0, "percentile": 1e-4}
+OMITTED = {"minmax": 0.0, "percentile": 1e-4}
 """Fraction of all values that a range omits at either end."""
 
 
@@ -54,7 +53,7 @@ class OwnImport:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptLayers:
     """The layers that stay in float in a network quantised here, by their names in the int8 network.
 
     Dense layers read the layers `in_int16` in 16 bits.
@@ -97,17 +96,18 @@ def load_model(
     for each in own.relax:
         module = each(module)
     dumped("relax.py", module.script)
-    layout = layout_of(path)
-    wanted = Kept(keep_float, keep_int16)
-    loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, wanted, own)
-    kept = states_of(module)
+    layout, keep = layout_of(path), KeptLayers(keep_float, keep_int16)
+    if calibration is None and keep != KeptLayers():
+        option = "--keep-float" if keep_float else "--keep-int16"
+        raise NpukitError(f"{option} is for a model that is quantised here", tries=["give --calibration"])
+    loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep, own)
     net = with_output_names(loaded.net, output_names(module))
-    net = with_states(net, [_as_the_net_has_it(net, each) for each in kept])
-    net = applied(check_net(net), declared, layout, _ends(module, layout, kept) if in_file_types else AS_NET)
+    net = with_states(net, [_pair(net, each) for each in states_of(module)])
+    net = applied(check_net(net), declared, layout, _file_types(module, layout) if in_file_types else AS_NET)
     return replace(loaded, net=net)
 
 
-def _as_the_net_has_it(net: Net, state: StatePair) -> Pair:
+def _pair(net: Net, state: StatePair) -> Pair:
     """The indices of a state's input and output, and the initial value, quantised if the network's input is."""
     quantization, initial = net.tensor(net.inputs[state.input]).quantization, state.initial
     if quantization is not None and initial.dtype == np.float32:
@@ -115,12 +115,17 @@ def _as_the_net_has_it(net: Net, state: StatePair) -> Pair:
     return state.input, state.output, initial
 
 
-def _ends(module: IRModule, layout: Layout, states: Sequence[StatePair]) -> Ends:
+def _file_types(module: IRModule, layout: Layout) -> Ends:
     """The types of inputs and outputs in the file, without states. Channels-last files round like TensorFlow Lite."""
-    kept, left = {state.input for state in states}, {state.output for state in states}
-    inputs = (dtype_of(each) for place, each in enumerate(parameters(module)) if place not in kept)
-    results = (dtype_of(each) for place, each in enumerate(outputs(module)) if place not in left)
-    return Ends(tuple(inputs), tuple(results), away=layout == "NHWC")
+    left = {state.output for state in states_of(module)}
+    results = [dtype_of(each) for place, each in enumerate(outputs(module)) if place not in left]
+    return Ends(tuple(map(dtype_of, _inputs(module))), tuple(results), away=layout == "NHWC")
+
+
+def _inputs(module: IRModule) -> list[Any]:
+    """The parameters of the module without states."""
+    kept = {state.input for state in states_of(module)}
+    return [each for place, each in enumerate(parameters(module)) if place not in kept]
 
 
 def _loaded(
@@ -130,16 +135,14 @@ def _loaded(
     ranges: str,
     sensed: tuple[Declared, Layout],
     in_float: bool,
-    keep: Kept,
+    keep: KeptLayers,
     own: OwnImport,
 ) -> Loaded:
     """The network as stored in the file, or quantised."""
     name = name_of(path)
-    if calibration is None and keep != Kept():
-        option = "--keep-float" if keep.in_float else "--keep-int16"
-        raise NpukitError(f"{option} is for a model that is quantised here", tries=["give --calibration"])
     if not in_float and calibration is None:
-        return Loaded(_as_it_is(module, name, own.patterns))
+        read = canonical(module) if is_dynamic(module) else module  # dynamic values are computed between floats
+        return Loaded(net_from_relax(read, name, matched=matched(read, own.patterns)))
     if not is_float(module):
         raise NpukitError(f"{path.name} is quantised already", tries=["leave --calibration and --float out"])
     if calibration is None:
@@ -148,33 +151,28 @@ def _loaded(
         raise NpukitError(f"{path.name} has ops that are given as C, which calibration does not run", tries=["--float"])
     if in_float:
         raise NpukitError("--calibration is for int8, --float for none", tries=["give one of them"])
-    kept = {state.input for state in states_of(module)}
-    given = (each for place, each in enumerate(parameters(module)) if place not in kept)
-    wanted = [WantedInput(each.name, shape_of(each), dtype_of(each)) for each in given]
-    data, quantizer = _sensed(calibration, wanted, *sensed, name), in_turn(own.quantizers)
-    return quantize_module(module, name, data, CUT[ranges], keep, quantizer, own.patterns)
+    wanted = [WantedInput(each.name, shape_of(each), dtype_of(each)) for each in _inputs(module)]
+    data, quantizer = _model_inputs(calibration, wanted, *sensed, name), in_turn(own.quantizers)
+    return quantize_module(module, name, data, OMITTED[ranges], keep, quantizer, own.patterns)
 
 
-def _as_it_is(module: IRModule, name: str, patterns: Patterns) -> Net:
-    """The net of a quantised module. Values quantised at run time are computed between floats."""
-    read = canonical(module) if is_dynamic(module) else module
-    return net_from_relax(read, name, matched=matched(read, patterns))
-
-
-def _sensed(path: Path, wanted: Sequence[WantedInput], declared: Declared, layout: Layout, name: str) -> Calibration:
+def _model_inputs(
+    path: Path, wanted: Sequence[WantedInput], declared: Declared, layout: Layout, name: str
+) -> Calibration:
     """The calibration data in the model's form. The file holds the sensor's form."""
     known = by_name(declared.input, name, [each.name for each in wanted])
-    sensed = [_as_sensed(each, known[each.name], layout) if each.name in known else each for each in wanted]
+    sensed = [
+        WantedInput(each.name, sensor_shape(known[each.name], each.shape, layout), known[each.name].type or each.dtype)
+        if each.name in known
+        else each
+        for each in wanted
+    ]
     data = load_calibration(path, sensed)
-    seen = tuple(
+    seen = (
         real_numbers(known[each.name], array, each.shape, layout) if each.name in known else array
         for each, array in zip(wanted, data.inputs, strict=True)
     )
-    return replace(data, inputs=seen)
-
-
-def _as_sensed(wanted: WantedInput, declared: SensorInput, layout: Layout) -> WantedInput:
-    return WantedInput(wanted.name, sensor_shape(declared, wanted.shape, layout), declared.type or wanted.dtype)
+    return replace(data, inputs=tuple(seen))
 
 
 def quantize_module(
@@ -182,7 +180,7 @@ def quantize_module(
     name: str,
     data: Calibration,
     cut: float,
-    keep: Kept,
+    keep: KeptLayers,
     quantizer: Quantizer,
     patterns: Patterns,
 ) -> Loaded:
@@ -192,7 +190,7 @@ def quantize_module(
     seen = frames(points.module, [*order, outputs(points.module)[0]], data, states)
     chosen = choose_tied(points, dict(zip(order, _ranges(seen, cut), strict=False)), states)
     net, layers = _network(rewrite(points, chosen), name, order, patterns)
-    if keep != Kept():
+    if keep != KeptLayers():
         in_int16 = dict(zip(keep.in_int16, _named(points, layers, keep.in_int16, name), strict=True))
         kept = [*_named(points, layers, keep.in_float, name), *in_int16.values()]
         wide, shared = Wide.of(points, kept, in_int16), read_by_dense(points, kept)
@@ -201,8 +199,24 @@ def quantize_module(
         divided = {each: of_range(points, each, around) for each, around in ranges.items()}
         written = rewrite(points, {**chosen, **divided}, kept, factors, wide)
         net, layers = _network(written, name, order, patterns, kept, factors)
-    both = ((_as_integers(net, inputs), _picked(order, layers, values)) for inputs, values in seen)
-    return Loaded(net, compare(net, list(layers.values()), both, data.labels))
+    cases = ((_as_integers(net, inputs), _layer_values(order, layers, values)) for inputs, values in seen)
+    return Loaded(net, compare(net, list(layers.values()), cases, data.labels))
+
+
+def _ranges(seen: Frames, cut: float) -> list[ObservedRange]:
+    whole = extremes(seen.values)
+    return percentiles(seen.values, whole, cut) if cut else whole
+
+
+def _as_integers(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Float inputs in the types of the net's inputs."""
+    kinds = (net.tensor(name).quantization for name in net.inputs)
+    return [array if kind is None else quantised(array, kind) for array, kind in zip(inputs, kinds, strict=True)]
+
+
+def _layer_values(order: Sequence[Any], layers: Any, values: list[np.ndarray]) -> list[np.ndarray]:
+    """The float values of the layers, then of the first output."""
+    return [value for each, value in zip(order, values, strict=False) if each in layers] + values[-1:]
 
 
 def _network(
@@ -216,7 +230,12 @@ def _network(
     """The network, and its layers by float variable."""
     in_float = frozenset(written.integers[each] for each in kept if each in written.integers)
     net, views = net_and_views(written.module, name, kept=in_float, matched=matched(written.module, patterns))
-    return net, _layers(net, written, views, order, factors)
+    made, layers = {op.output for op in net.ops}, dict[Any, Layer]()
+    for variable in order:
+        view: Any = views[written.integers[variable]] if variable in written.integers else None
+        if view is not None and view.name in made:
+            layers[variable] = Layer(view.name, tuple(map(int, np.argsort(view.order))), factors.get(variable))
+    return net, layers
 
 
 def _named(points: Points, layers: dict[Any, Layer], names: Sequence[str], model: str) -> list[Any]:
@@ -228,31 +247,3 @@ def _named(points: Points, layers: dict[Any, Layer], names: Sequence[str], model
         tries = [*nearest(unknown[0], known), "its layers are: " + ", ".join(known)]
         raise NpukitError(f"{model} has no layer {unknown[0]!r}", tries=tries)
     return [known[name] for name in names]
-
-
-def _ranges(seen: Frames, cut: float) -> list[ObservedRange]:
-    whole = extremes(seen.values)
-    return percentiles(seen.values, whole, cut) if cut else whole
-
-
-def _layers(net: Net, written: QdqModule, views: Any, order: Sequence[Any], factors: Factors) -> dict[Any, Layer]:
-    """The results of the net's ops by float variable."""
-    made = {op.output for op in net.ops}
-    found = {variable: views[written.integers[variable]] for variable in order if variable in written.integers}
-    return {
-        variable: Layer(view.name, tuple(int(axis) for axis in np.argsort(view.order)), factors.get(variable))
-        for variable, view in found.items()
-        if view.name in made
-    }
-
-
-def _picked(order: Sequence[Any], layers: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The float values of the layers, then of the first output."""
-    *ordered, output = values
-    return [value for variable, value in zip(order, ordered, strict=True) if variable in layers] + [output]
-
-
-def _as_integers(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Float inputs in the types of the net's inputs."""
-    kinds = (net.tensor(name).quantization for name in net.inputs)
-    return [array if kind is None else quantised(array, kind) for array, kind in zip(inputs, kinds, strict=True)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,14 +43,12 @@ def normalized(builder: relax.BlockBuilder, call: Any) -> Any:
     spread = _mean_square(second.args[0], known) if callee(second) == root else None
     if spread is None:
         return None
-    ones = relax.const(np.ones(shape_of(first)[spread.axes[0] :], np.float32))
-    found, inner = (_centred(each, known) for each in (first, spread.source))
-    if found and inner and found[1] == inner[1] == spread.axes and _same_value(found[0], inner[0], known):
-        zeros = relax.const(np.zeros(shape_of(first)[spread.axes[0] :], np.float32))
-        return operators.nn.layer_norm(found[0], ones, zeros, axes=spread.axes, epsilon=spread.epsilon)
-    if _same(first, spread.source):
-        return operators.nn.rms_norm(value, ones, axes=spread.axes, epsilon=spread.epsilon)
-    return None
+    source, axes, epsilon = spread
+    ones, zeros = (relax.const(fill(shape_of(first)[axes[0] :], np.float32)) for fill in (np.ones, np.zeros))
+    found, inner = (_centred(each, known) for each in (first, source))
+    if found and inner and found[1] == inner[1] == axes and _same_value(found[0], inner[0], known):
+        return operators.nn.layer_norm(found[0], ones, zeros, axes=axes, epsilon=epsilon)
+    return operators.nn.rms_norm(value, ones, axes=axes, epsilon=epsilon) if _same(first, source) else None
 
 
 def inverse_root(builder: relax.BlockBuilder, call: Any) -> Any:
@@ -127,37 +124,31 @@ def _averaged(mean: Any) -> list[int] | None:
     return axes if axes == list(range(rank - len(axes), rank)) else None
 
 
-@dataclass(frozen=True, eq=False)
-class _MeanSquare:
-    """mean(source ** 2) + epsilon, over the last axes."""
-
-    source: Any
-    axes: list[int]
-    epsilon: float
-
-
-def _mean_square(expression: Any, known: Definitions) -> _MeanSquare | None:
+def _mean_square(expression: Any, known: Definitions) -> tuple[Any, list[int], float] | None:
+    """x, the last axes and epsilon, for an expression mean(x ** 2) + epsilon."""
     total = resolve(expression, known)
     epsilon = constant(total.args[1]) if callee(total) == "add" else None
     if epsilon is None or epsilon.size != 1:
         return None
     mean = resolve(total.args[0], known)
     axes = _averaged(mean)
-    inner = _squared(resolve(mean.args[0], known), known) if axes else None
-    return _MeanSquare(inner, axes, float(epsilon.item())) if axes and inner is not None else None
+    source = _squared(resolve(mean.args[0], known), known) if axes else None
+    return (source, axes, float(epsilon.item())) if axes and source is not None else None
 
 
 def _squared(square: Any, known: Definitions) -> Any:
     """The operand of a square, in any spelling; None for other expressions."""
-    if callee(square) == "square":
-        return resolve(square.args[0], known)
-    if callee(square) not in ("multiply", "power"):
-        return None
-    first, second = square.args
-    power = constant(second)
-    if callee(square) == "power":
-        return resolve(first, known) if power is not None and power.size == 1 and power.item() == 2 else None
-    return resolve(first, known) if _same_value(first, second, known) else None
+    match callee(square):
+        case "square":
+            is_square = True
+        case "multiply":
+            is_square = _same_value(square.args[0], square.args[1], known)
+        case "power":
+            power = constant(square.args[1])
+            is_square = power is not None and power.size == 1 and power.item() == 2
+        case _:
+            is_square = False
+    return resolve(square.args[0], known) if is_square else None
 
 
 def _same_value(first: Any, second: Any, known: Definitions) -> bool:

@@ -94,12 +94,10 @@ def percentiles(runs: Iterator[list[np.ndarray]], whole: Sequence[ObservedRange]
     for values in runs:
         for count, value, around in zip(counts, values, whole, strict=True):
             count += np.histogram(value, BINS, (around.low, around.high))[0]
-    return [_trimmed(count, around, cut) for count, around in zip(counts, whole, strict=True)]
-
-
-def _trimmed(count: np.ndarray, around: ObservedRange, cut: float) -> ObservedRange:
-    edges = np.linspace(around.low, around.high, BINS + 1)
-    below = np.concatenate([[0], np.cumsum(count)]) / count.sum()
-    low = edges[np.searchsorted(below, cut, side="right") - 1]
-    high = edges[np.searchsorted(below, 1 - cut, side="left")]
-    return ObservedRange(float(low), float(high))
+    trimmed = []
+    for count, around in zip(counts, whole, strict=True):
+        edges = np.linspace(around.low, around.high, BINS + 1)
+        below = np.concatenate([[0], np.cumsum(count)]) / count.sum()
+        low = edges[np.searchsorted(below, cut, side="right") - 1]
+        trimmed.append(ObservedRange(float(low), float(edges[np.searchsorted(below, 1 - cut, side="left")])))
+    return trimmed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -102,13 +101,18 @@ class Points:
         return self
 
     def _relate(self, variable: Any, value: Any) -> None:
-        """Finds the leaf of a variable, or the op activated by the variable."""
-        if self.inside(variable) is not None or not _of_one_number(value):
+        """Finds the leaf of a variable, or the op activated by the variable.
+
+        Only a function of a single number per element has them: all its constants are single numbers.
+        """
+        if self.inside(variable) is not None or callee(value) not in OF_ONE_NUMBER:
             return
         leaves = {self.leaf(source) for source in variables(value)}
-        if len(leaves) != 1:
+        constants = [operand for operand in operands(value) if constant(operand) is not None]
+        if len(leaves) != 1 or not all(map(_is_scalar, constants)):
             return
-        core = self._activatable(variables(value)[0]) if _clips(value) else None
+        clips = callee(value) in CLIPS or (callee(value) in LIMITS and _is_scalar(value.args[1]))
+        core = self._activatable(variables(value)[0]) if clips else None
         if core is None:
             (self._leaves[variable],) = leaves
         else:
@@ -122,38 +126,21 @@ class Points:
         return self.core(variable) if computed and self._reads[variable] == 1 else None
 
     def _need(self, variable: Any) -> None:
-        """Marks a variable and, recursively, its sources as quantised."""
+        """Marks a variable and, recursively, the integer variables before the variable as quantised."""
         todo = [variable]
         while todo:
             wanted = todo.pop()
             if wanted in self.quantised:
                 continue
-            if _is_float(wanted) and not self.moves(wanted):
+            is_float = not isinstance(wanted.ty, relax.TupleType) and dtype_of(wanted).startswith("float")
+            if is_float and not self.moves(wanted):
                 self.quantised.add(wanted)
-            todo += self._sources(wanted)
-
-    def _sources(self, variable: Any) -> Iterator[Any]:
-        """The integer variables from which a quantised variable is computed."""
-        if self.leaf(variable) is not variable:
-            return iter([self.leaf(variable)])
-        core = self.core(variable)
-        inside = self.inside(core)
-        return iter(variables(self.values.get(core if inside is None else inside)))
-
-
-def _is_float(variable: Any) -> bool:
-    return not isinstance(variable.ty, relax.TupleType) and dtype_of(variable).startswith("float")
-
-
-def _clips(value: Any) -> bool:
-    return callee(value) in CLIPS or (callee(value) in LIMITS and _is_scalar(value.args[1]))
-
-
-def _of_one_number(value: Any) -> bool:
-    """True for a function of a single number per element: all constants are single numbers."""
-    if callee(value) not in OF_ONE_NUMBER:
-        return False
-    return all(_is_scalar(operand) for operand in operands(value) if constant(operand) is not None)
+            if self.leaf(wanted) is wanted:
+                core = self.core(wanted)
+                inside = self.inside(core)
+                todo += variables(self.values.get(core if inside is None else inside))
+            else:
+                todo.append(self.leaf(wanted))
 
 
 def _is_scalar(expression: Any) -> bool:

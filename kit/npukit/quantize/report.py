@@ -14,7 +14,7 @@ from npukit.net.reference import evaluate
 
 MOST_CASES = 16
 """Most cases evaluated at once, for a small network."""
-MOST_BYTES = 1 << 23
+MOST_SAMPLE_BYTES = 1 << 23
 """Most bytes of tensors evaluated at once, over all cases. As floats and sums, they take ten times as many."""
 
 
@@ -67,52 +67,37 @@ class Report:
         return told | ({"accuracy": self.accuracy.to_json()} if self.accuracy else {})
 
 
-@dataclass
-class _Sums:
-    signal: float = 0.0
-    error: float = 0.0
-
-    def add(self, real: np.ndarray, got: np.ndarray) -> None:
-        self.signal += float(np.sum(np.square(real, dtype=np.float64)))
-        self.error += float(np.sum(np.square(real - got)))
-
-    @property
-    def decibels(self) -> float:
-        """The signal-to-error ratio, limited to the ratio for an error in the last bit of a float."""
-        signal = max(self.signal, 1e-30)
-        return round(float(10 * np.log10(signal / max(self.error, signal * 1e-15))), 1)
+Cases = Iterator[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
+"""The net's inputs, and the float values of the layers and then of the first output."""
 
 
-Both = Iterator[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
-"""The net's inputs for each case, and the float values of the layers and then of the first output."""
-
-
-def compare(net: Net, layers: Sequence[Layer], both: Both, labels: np.ndarray | None) -> Report:
+def compare(net: Net, layers: Sequence[Layer], cases: Cases, labels: np.ndarray | None) -> Report:
     """Compares the net with the float network, case by case."""
-    sums = [_Sums() for _ in layers]
+    signals, errors = np.zeros(len(layers)), np.zeros(len(layers))
     float_answers, int8_answers = [], []
-    at_once = _cases_at_once(net)
-    while some := list(islice(both, at_once)):
+    bytes_a_case = sum(net.tensor(op.output).bytes for op in net.ops)
+    at_once = min(max(MOST_SAMPLE_BYTES // max(bytes_a_case, 1), 1), MOST_CASES)
+    while some := list(islice(cases, at_once)):
         inputs, reals = ([np.stack(column) for column in zip(*each, strict=True)] for each in zip(*some, strict=True))
         values = evaluate(net, inputs)
-        for total, layer, real in zip(sums, layers, reals, strict=False):
-            total.add(real, layer.real(net, values))
+        for place, (layer, real) in enumerate(zip(layers, reals, strict=False)):
+            signals[place] += np.sum(np.square(real, dtype=np.float64))
+            errors[place] += np.sum(np.square(real - layer.real(net, values)))
         float_answers.append(_answers(reals[-1]))
         int8_answers.append(_answers(values[net.outputs[0]]))
-    errors = tuple(LayerError(layer.name, total.decibels) for layer, total in zip(layers, sums, strict=True))
-    return Report(errors, _accuracy(labels, np.concatenate(float_answers), np.concatenate(int8_answers)))
+    decibels = _decibels(signals, errors)
+    sqnr = tuple(LayerError(layer.name, each) for layer, each in zip(layers, decibels, strict=True))
+    if labels is None:
+        return Report(sqnr, None)
+    in_float, in_int8 = (float(np.mean(np.concatenate(each) == labels)) for each in (float_answers, int8_answers))
+    return Report(sqnr, Accuracy(in_float, in_int8, len(labels)))
 
 
-def _cases_at_once(net: Net) -> int:
-    a_case = sum(net.tensor(op.output).bytes for op in net.ops)
-    return min(max(MOST_BYTES // max(a_case, 1), 1), MOST_CASES)
+def _decibels(signals: np.ndarray, errors: np.ndarray) -> list[float]:
+    """Signal-to-error ratios, limited to the ratio for an error in the last bit of a float."""
+    signals = np.maximum(signals, 1e-30)
+    return [round(float(each), 1) for each in 10 * np.log10(signals / np.maximum(errors, signals * 1e-15))]
 
 
 def _answers(outputs: np.ndarray) -> np.ndarray:
     return outputs.reshape(len(outputs), -1).argmax(axis=1)
-
-
-def _accuracy(labels: np.ndarray | None, float_: np.ndarray, int8: np.ndarray) -> Accuracy | None:
-    if labels is None:
-        return None
-    return Accuracy(float(np.mean(float_ == labels)), float(np.mean(int8 == labels)), len(labels))

@@ -12,7 +12,7 @@ from tvm import relax
 from tvm.ir import Call, IRModule
 
 from npukit.errors import NpukitError
-from npukit.frontend.qdq import dequantize, quantize
+from npukit.frontend.expressions import dequantize, quantize
 from npukit.net.tensor import Quantization
 from npukit.quantize.canonical import foldable, weight_axis
 from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
@@ -65,18 +65,25 @@ class _Rewriting:
     integers: dict[Any, Any] = field(default_factory=dict)
 
     def done(self) -> QdqModule:
-        module = rewritten(self.points.module, self._emit, self._results)
-        return QdqModule(module, self.integers)
+        module = self.points.module
+        ends = outputs(module)
 
-    def _results(self, builder: relax.BlockBuilder) -> list[Any]:
-        self._take_inputs(builder)
-        return [self.read.get(output, output) for output in outputs(self.points.module)]
+        def results(builder: relax.BlockBuilder) -> list[Any]:
+            self._take_inputs(builder)
+            return [self.read.get(end, end) for end in ends]
+
+        return QdqModule(rewritten(module, self._emit, results), self.integers)
 
     def _take_inputs(self, builder: relax.BlockBuilder) -> None:
         """Quantises the parameters before everything else."""
         for parameter in parameters(self.points.module):
             if parameter not in self.real:
                 self._define(builder, parameter, parameter)
+
+    @cached_property
+    def _in_float(self) -> set[Any]:
+        """All variables in the computation of the kept results."""
+        return {part for variable in self.kept for part in self.points.parts(variable)}
 
     def _emit(self, builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
         self._take_inputs(builder)
@@ -112,11 +119,6 @@ class _Rewriting:
         kept = variable in self._in_float and self.points.origin(source) in self.kept
         return (self.real if activates or within or taken_in or kept else self.read).get(source, source)
 
-    @cached_property
-    def _in_float(self) -> set[Any]:
-        """All variables that compute the kept results."""
-        return {part for variable in self.kept for part in self.points.parts(variable)}
-
     def _define(self, builder: relax.BlockBuilder, variable: Any, emitted: Any) -> None:
         self.real[variable] = self.read[variable] = emitted
         if variable in self.wide.results:
@@ -138,19 +140,16 @@ class _Rewriting:
         )
 
     def _with_integer_constants(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
+        arguments = list(call.args)
         if foldable(call):
             made, quantization = self._weights(variable, call)
-            weights = builder.emit(dequantize(relax.const(made), quantization, "int8"))
-            return _with_arguments(call, [call.args[0], weights])
-        if self.points.inside(variable) is not None or self.points.core(variable) is not variable:
-            return self._with_divided_bias(variable, call)
-        return _with_arguments(call, [self._integer(builder, variable, argument) for argument in call.args])
-
-    def _with_divided_bias(self, variable: Any, call: Any) -> Any:
-        if variable not in self.factors:
-            return call
-        bias = (constant(call.args[1]) / self.factors[variable]).astype(np.float32)
-        return _with_arguments(call, [call.args[0], relax.const(bias)])
+            arguments[1] = builder.emit(dequantize(relax.const(made), quantization, "int8"))
+        elif self.points.inside(variable) is None and self.points.core(variable) is variable:
+            arguments = [self._integer(builder, variable, argument) for argument in arguments]
+        elif variable in self.factors:
+            bias = constant(call.args[1]) / self.factors[variable]
+            arguments[1] = relax.const(bias.astype(np.float32))
+        return make_call(call.op, arguments, call.attrs, call.ty_args)
 
     def _weights(self, variable: Any, call: Any) -> tuple[np.ndarray, Quantization]:
         weights = constant(call.args[1]) / self.divided.get(variable, np.float32(1))
@@ -158,7 +157,9 @@ class _Rewriting:
             weights = weights * self.factors[call.args[0]][:, np.newaxis]
         axis = weight_axis(call, weights.ndim)
         data = self.chosen[self.points.origin(call.args[0])]
-        least = least_scales(self._bias(variable), weights.shape[axis], data)
+        bias = self.points.bias(variable)
+        bias = None if bias is None else bias / self.divided.get(variable, np.float32(1))
+        least = least_scales(bias, weights.shape[axis], data)
         chosen = of_weights(weights, axis, least)
         return integers(self.points.quantizer, f"{variable.name}_weights", weights, chosen)
 
@@ -171,11 +172,3 @@ class _Rewriting:
             return argument
         made, quantization = integers(self.points.quantizer, f"{variable.name}_constant", value, of_constant(value))
         return builder.emit(dequantize(relax.const(made), quantization, "int8"))
-
-    def _bias(self, product: Any) -> np.ndarray | None:
-        bias = self.points.bias(product)
-        return None if bias is None else bias / self.divided.get(product, np.float32(1))
-
-
-def _with_arguments(call: Any, arguments: list[Any]) -> Any:
-    return make_call(call.op, arguments, call.attrs, call.ty_args)

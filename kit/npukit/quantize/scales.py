@@ -12,13 +12,13 @@ from npukit.errors import NpukitError
 from npukit.net.tensor import Quantization, Tensor
 from npukit.quantize.observe import ObservedRange
 
-STEPS = 255
+INT8_STEPS = 255
 LARGEST_WEIGHT = 127
 LARGEST_BIAS = 1 << 26
 """Largest bias in units of both scales. It leaves room for products in an accelerator's accumulator."""
 SMALLEST_SCALE = 2.0**-60
 
-INTEGERS = {"int8": (-128, 127), "int4": (-8, 7)}
+INTEGER_RANGES = {"int8": (-128, 127), "int4": (-8, 7)}
 """Least and largest integer of each type that a quantizer may give. Activations are always int8."""
 
 Quantizer = Callable[[Tensor, np.ndarray | None], Tensor]
@@ -39,7 +39,9 @@ def in_turn(quantizers: Sequence[Quantizer]) -> Quantizer:
     def quantizer(tensor: Tensor, values: np.ndarray | None) -> Tensor:
         for each in quantizers:
             made = each(tensor, values)
-            wrong = _more_than_allowed(tensor, made) or _impossible(made, values)
+            allowed = replace(tensor, quantization=made.quantization, dtype=made.dtype)
+            changed = "" if made == allowed else "changes more than the type, the scales and the zero points"
+            wrong = changed or _impossible(made, values)
             if wrong:
                 raise NpukitError(f"the quantizer {wrong} of {tensor.name}", tries=["docs/plug-in.md, section 7"])
             tensor = made
@@ -48,19 +50,14 @@ def in_turn(quantizers: Sequence[Quantizer]) -> Quantizer:
     return quantizer if quantizers else unchanged
 
 
-def _more_than_allowed(before: Tensor, made: Tensor) -> str:
-    allowed = replace(before, quantization=made.quantization, dtype=made.dtype)
-    return "" if made == allowed else "changes more than the type, the scales and the zero points"
-
-
 def _impossible(made: Tensor, values: np.ndarray | None) -> str:
     """The fault of an invalid quantised tensor; empty for a valid tensor."""
-    types = list(INTEGERS) if values is not None else ["int8"]
+    types = list(INTEGER_RANGES) if values is not None else ["int8"]
     if made.dtype not in types:
         return f"makes {made.dtype}, not {' or '.join(types)},"
     if not isinstance(made.quantization, Quantization):
         return f"gives {made.quantization!r} for a Quantization"
-    given, (least, largest) = made.quantization, INTEGERS[made.dtype]
+    given, (least, largest) = made.quantization, INTEGER_RANGES[made.dtype]
     count = 1 if given.axis is None else made.shape[given.axis]
     if not len(given.scales) == len(given.zero_points) == count or (values is None and count > 1):
         return f"gives {len(given.scales)} scales and {len(given.zero_points)} zero points, not {count} each,"
@@ -89,15 +86,14 @@ def integers(
 def of_activation(around: ObservedRange) -> Quantization:
     """int8 with a single zero point. The range is extended to include zero."""
     low, high = min(around.low, 0.0), max(around.high, 0.0)
-    scale = float(np.float32(max((high - low) / STEPS, SMALLEST_SCALE)))
+    scale = float(np.float32(max((high - low) / INT8_STEPS, SMALLEST_SCALE)))
     zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
     return Quantization((scale,), (zero_point,))
 
 
 def of_weights(weights: np.ndarray, axis: int, least: np.ndarray) -> Quantization:
     """Symmetric int8 with a scale for each index of `axis`, none smaller than `least`."""
-    others = tuple(other for other in range(weights.ndim) if other != axis)
-    needed = np.abs(weights).max(axis=others) / LARGEST_WEIGHT
+    needed = np.abs(np.moveaxis(weights, axis, 0)).reshape(weights.shape[axis], -1).max(axis=1) / LARGEST_WEIGHT
     scales = np.maximum(np.maximum(needed, least), SMALLEST_SCALE).astype(np.float32)
     return Quantization(tuple(map(float, scales)), (0,) * len(scales), axis if len(scales) > 1 else None)
 
@@ -120,4 +116,4 @@ def quantised(value: np.ndarray, quantization: Quantization, dtype: str = "int8"
         shape[quantization.axis] = -1
     scales = np.array(quantization.scales).reshape(shape)
     zero_points = np.array(quantization.zero_points).reshape(shape)
-    return np.clip(np.rint(value / scales) + zero_points, *INTEGERS[dtype]).astype(np.int8)
+    return np.clip(np.rint(value / scales) + zero_points, *INTEGER_RANGES[dtype]).astype(np.int8)

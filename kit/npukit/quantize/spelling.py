@@ -136,11 +136,7 @@ def _looked_up(builder: relax.BlockBuilder, call: Any) -> Any:
 
 def _first(*spells: Spell) -> Spell:
     """Tries several replacements and returns the first result."""
-
-    def spell(builder: relax.BlockBuilder, call: Any) -> Any:
-        return next((found for each in spells if (found := each(builder, call)) is not None), None)
-
-    return spell
+    return lambda builder, call: next((found for each in spells if (found := each(builder, call)) is not None), None)
 
 
 SPELLINGS: Mapping[str, Spell] = {

@@ -21,8 +21,8 @@ from npukit.quantize.points import Points
 LEAST = 2.0**-8
 """Least factor of a channel, relative to the largest channel."""
 
-FEW, TAIL = 1024, 3
-"""Least range of a channel with fewer than FEW numbers, because their maximum says little about others.
+FEW_NUMBERS, TAIL = 1024, 3
+"""Least range of a channel with fewer than FEW_NUMBERS numbers, because their maximum says little about others.
 
 The range is TAIL times the root of the mean of the numbers' squares, weighted by the squares. This mean is large for a
 channel of few large numbers.
@@ -109,4 +109,4 @@ class _Channels:
     @property
     def ends(self) -> np.ndarray:
         usual = np.sqrt(self.fourths / np.maximum(self.squares, np.finfo(float).tiny))
-        return np.maximum(self.peaks, (TAIL if self.count < FEW else 0) * usual)
+        return np.maximum(self.peaks, (TAIL if self.count < FEW_NUMBERS else 0) * usual)

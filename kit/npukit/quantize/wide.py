@@ -13,7 +13,7 @@ import numpy as np
 from tvm import relax, te, tirx
 
 from npukit.errors import NpukitError
-from npukit.frontend.qdq import dequantize, quantize
+from npukit.frontend.expressions import dequantize, quantize
 from npukit.net.importer.expressions import shape_of
 from npukit.net.tensor import Quantization
 from npukit.quantize.points import Points
@@ -23,7 +23,7 @@ operators: Any = relax.op
 
 STEPS_OF_A_BYTE = 256.0
 """Steps of the lower byte per step of the upper byte."""
-STEPS = Quantization((1.0,), (0,))
+WITHOUT_SCALE = Quantization((1.0,), (0,))
 """Quantisation of bytes as themselves."""
 
 
@@ -55,41 +55,39 @@ def in_bytes(builder: relax.BlockBuilder, value: Any, chosen: Quantization) -> A
 
     Each element is computed independently, so that PEs may share the row of a single token.
     """
+
+    def byte(steps: Any) -> Any:
+        rounded: Any = te.max(te.min(te.round(steps), 127.0), -128.0)
+        return rounded.astype("int8")
+
+    def upper(data: Any, turns: Any) -> Any:
+        return te.compute(data.shape, lambda *place: byte(data(*place) * turns(0)))
+
+    def lower(data: Any, upper: Any, turns: Any) -> Any:
+        def rest(*place: Any) -> Any:
+            return data(*place) * turns(0) - upper(*place).astype("float32")
+
+        return te.compute(data.shape, lambda *place: byte(rest(*place) * STEPS_OF_A_BYTE))
+
     turns = relax.const(np.array([1 / chosen.scale], np.float32))
-    high = builder.emit_te(_upper, value, turns, primfunc_name_hint="upper")
-    low = builder.emit_te(_lower, value, high, turns, primfunc_name_hint="lower")
-    both = operators.concat([dequantize(each, STEPS, "int8") for each in (high, low)], axis=-2)
-    return builder.emit(quantize(both, STEPS, "int8"))
-
-
-def _upper(data: Any, turns: Any) -> Any:
-    return te.compute(data.shape, lambda *place: _byte(data(*place) * turns(0)))
-
-
-def _lower(data: Any, upper: Any, turns: Any) -> Any:
-    def byte(*place: Any) -> Any:
-        return _byte((data(*place) * turns(0) - upper(*place).astype("float32")) * STEPS_OF_A_BYTE)
-
-    return te.compute(data.shape, byte)
-
-
-def _byte(steps: Any) -> Any:
-    rounded: Any = te.max(te.min(te.round(steps), 127.0), -128.0)
-    return rounded.astype("int8")
+    high = builder.emit_te(upper, value, turns, primfunc_name_hint="upper")
+    low = builder.emit_te(lower, value, high, turns, primfunc_name_hint="lower")
+    both = operators.concat([dequantize(each, WITHOUT_SCALE, "int8") for each in (high, low)], axis=-2)
+    return builder.emit(quantize(both, WITHOUT_SCALE, "int8"))
 
 
 def products(builder: relax.BlockBuilder, rows: Any, weights: Any, scales: np.ndarray) -> Any:
     """The products of weights and 16-bit numbers, given as rows of bytes, in float."""
+
+    def whole(upper: Any, lower: Any, scales: Any) -> Any:
+        def both(*place: Any) -> Any:
+            high, low = (each(*place).astype("float32") for each in (upper, lower))
+            return (high + low * tirx.const(1 / STEPS_OF_A_BYTE, "float32")) * scales(place[-1])
+
+        return te.compute(upper.shape, both, name="both")
+
     sums = builder.emit(operators.matmul(rows, weights, out_dtype="int32"))
     *outer, twice, _ = shape_of(sums)
     axis, count = len(outer), twice // 2
     slices = (operators.strided_slice(sums, [axis], [begin], [begin + count]) for begin in (0, count))
-    return builder.emit_te(_whole, *map(builder.emit, slices), relax.const(scales), primfunc_name_hint="whole")
-
-
-def _whole(upper: Any, lower: Any, scales: Any) -> Any:
-    def both(*place: Any) -> Any:
-        high, low = (each(*place).astype("float32") for each in (upper, lower))
-        return (high + low * tirx.const(1 / STEPS_OF_A_BYTE, "float32")) * scales(place[-1])
-
-    return te.compute(upper.shape, both, name="both")
+    return builder.emit_te(whole, *map(builder.emit, slices), relax.const(scales), primfunc_name_hint="whole")

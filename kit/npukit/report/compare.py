@@ -75,37 +75,30 @@ def _figures(left: Build, right: Build, benches: _Benches) -> Iterator[Pair]:
     if None not in (told[0][key], told[1][key]):
         yield Pair(label, told[0][key], told[1][key])
     if key != "instructions":
-        yield Pair("nanoseconds of it", *map(_nanoseconds, (left, right), (each[key] for each in told)))
-        yield from _energies(left, right, benches)
+        clocks = (build.board.core.clock_hz for build in (left, right))
+        times = (round(1e9 * each[key] / clock) for each, clock in zip(told, clocks, strict=True))
+        yield Pair("nanoseconds of it", *times)
+        old, new = (_energy(build, bench) for build, bench in zip((left, right), benches, strict=True))
+        for volts in dict.fromkeys((*old, *new)):
+            yield Pair(f"nanojoules a frame at {volts:g} V", old.get(volts), new.get(volts))
     yield Pair("PEs used", summaries[0]["pes_used"], summaries[1]["pes_used"])
     yield Pair("MACs", *(sum(op["macs"] for op in summary["ops"]) for summary in summaries))
 
 
-def _nanoseconds(build: Build, cycles: int) -> int:
-    return round(1e9 * cycles / build.board.core.clock_hz)
-
-
-def _energies(left: Build, right: Build, benches: _Benches) -> Iterator[Pair]:
-    """The nanojoules of a frame at each supply voltage of either build's board."""
-    old, new = (_energy(build, bench) for build, bench in zip((left, right), benches, strict=True))
-    for volts in dict.fromkeys((*old, *new)):
-        yield Pair(f"nanojoules a frame at {volts:g} V", old.get(volts), new.get(volts))
-
-
 def _energy(build: Build, bench: dict[str, Any] | None) -> Mapping[float, int]:
+    """The nanojoules of a frame at each supply voltage."""
     told = (bench or build.manifest.summary).get("energy", ())
     return {each["volts"]: round(1e3 * each["microjoules"]) for each in told}
 
 
 def _layers(left: Build, right: Build, benches: _Benches) -> list[Pair]:
     """The layers of both builds, largest change first."""
-    old, new = (_spent(build, bench) for build, bench in zip((left, right), benches, strict=True))
+    old, new = (
+        {row.name: row.spent for row in layer_rows(build.manifest.summary, bench)}
+        for build, bench in zip((left, right), benches, strict=True)
+    )
     pairs = [Pair(name, old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new))]
     return sorted(pairs, key=lambda pair: -abs((pair.right or 0) - (pair.left or 0)))
-
-
-def _spent(build: Build, bench: dict[str, Any] | None) -> Mapping[str, int]:
-    return {row.name: row.spent for row in layer_rows(build.manifest.summary, bench)}
 
 
 def _bytes(build: Build, part: str) -> int:

@@ -33,17 +33,14 @@ def costs_of(summary: Mapping[str, Any], bench: Mapping[str, Any] | None = None)
     title = f"a frame, {rate:g} a second" if rate else "a frame"
     levels = [f">{each.volts:g} V, {each.clock_hz / 1e6:g} MHz" for each in energies]
     clocks = [each.clock_hz for each in energies] or [summary["clock_hz"]]
-    rows = [*_times(summary, told, clocks), *_memories(summary, len(clocks))]
+    label = "latency" if summary["frames"] == 1 else f"latency, batch of {summary['frames']:,}"
+    rows = [_at(label, told["latency_cycles"], clocks), _at("interval", told["interval_cycles"], clocks)]
+    rows += _memories(summary, len(clocks))
     if not energies:
         return Costs((title, f">{summary['clock_hz'] / 1e6:g} MHz"), rows)
     idle, *parts = (_part(part, energies) for part in energies[0].parts)
-    return Costs((title, *levels), [*rows, ("energy", *(each.amount for each in energies)), idle], _with_value(parts))
-
-
-def _times(summary: Mapping[str, Any], told: Mapping[str, Any], clocks: Sequence[int]) -> Iterator[Row]:
-    frames = summary["frames"]
-    yield _at("latency" if frames == 1 else f"latency, batch of {frames:,}", told["latency_cycles"], clocks)
-    yield _at("interval", told["interval_cycles"], clocks)
+    parts = [row for row in parts if any(not value.startswith("0 ") for value in row[1:])]
+    return Costs((title, *levels), [*rows, ("energy", *(each.amount for each in energies)), idle], parts)
 
 
 def _at(label: str, cycles: int, clocks: Sequence[int]) -> Row:
@@ -60,7 +57,3 @@ def _memories(summary: Mapping[str, Any], levels: int) -> Iterator[Row]:
 
 def _part(part: str, energies: Sequence[FrameEnergy]) -> Row:
     return _CONSUMERS.get(part, f"{part} energy"), *(f"{each.parts[part]:.3g} uJ" for each in energies)
-
-
-def _with_value(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if any(not value.startswith("0 ") for value in row[1:])]

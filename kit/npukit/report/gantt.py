@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from npukit.plan.predict.timeline import CORE, SEND, WAIT, Timeline, TimeSlice
 
-MOST_ROWS = 32
+CHART_ROWS = 32
 WIDTH = 1000
 """Units of the chart from the start of the first frame to the end of the last."""
 _LEAST_WIDTH = 0.4
@@ -46,9 +46,9 @@ class Gantt:
 
 
 def gantt(timeline: Timeline) -> Gantt:
-    """The chart of the whole timeline, with at most `MOST_ROWS` PEs. In a round, each bar's title names the frame."""
+    """The chart of the whole timeline, with at most `CHART_ROWS` PEs. In a round, each bar's title names the frame."""
     pes = timeline.pes
-    count = min(len(pes), MOST_ROWS)
+    count = min(len(pes), CHART_ROWS)
     chosen = [pes[index * len(pes) // count] for index in range(count)]
     scale = WIDTH / timeline.end
     several = timeline.together > 1
@@ -69,18 +69,15 @@ def _bars(slices: Iterable[TimeSlice], scale: float, several: bool) -> Iterator[
         if width < _LEAST_WIDTH and x < reached + _LEAST_WIDTH:
             continue
         reached = x + width
-        title = _title(piece, several)
-        yield Bar(round(x, 2), round(max(width, _LEAST_WIDTH), 2), _kind(piece), _label(piece, width), title)
+        label = piece.layer if width >= _LABEL_WIDTH else ""
+        drawn = round(x, 2), round(max(width, _LEAST_WIDTH), 2)
+        yield Bar(*drawn, _kind(piece), label, _title(piece, several))
 
 
 def _kind(piece: TimeSlice) -> str:
     if piece.track != CORE:
         return "npu"
     return "cpu" if piece.layer else _KINDS.get(piece.name, "other")
-
-
-def _label(piece: TimeSlice, width: float) -> str:
-    return piece.layer if width >= _LABEL_WIDTH else ""
 
 
 def _title(piece: TimeSlice, several: bool) -> str:

@@ -48,11 +48,14 @@ def layer_rows(summary: dict[str, Any], bench: dict[str, Any] | None) -> list[La
     measured = {layer["name"]: layer for layer in bench["layers"]} if bench else {}
     spent = _spent(summary, bench)
     rows = [_layer(op, measured.get(op["name"], {}), spent.get(op["name"], 0)) for op in summary["ops"]]
-    rows += [_no_layer(name, what, spent[name]) for name, what in _NO_LAYER.items() if spent.get(name)]
+    no_layers = ((name, what) for name, what in _NO_LAYER.items() if spent.get(name))
+    rows += [LayerRow(name, what, "", None, None, None, None, None, None, "", spent[name]) for name, what in no_layers]
     rows.sort(key=lambda row: -row.spent)
     most = max(rows[0].spent, 1)
     parts = shares([row.spent for row in rows])
-    return [replace(row, share=part, width=_percent(row.spent / most)) for row, part in zip(rows, parts, strict=True)]
+    return [
+        replace(row, share=part, width=round(100 * row.spent / most, 1)) for row, part in zip(rows, parts, strict=True)
+    ]
 
 
 def time_note(bench: dict[str, Any] | None) -> str:
@@ -122,11 +125,3 @@ def _layer(op: dict[str, Any], measured: dict[str, Any], spent: int) -> LayerRow
         title=op["title"],
         sources=tuple(op.get("sources", ())),
     )
-
-
-def _percent(share: float) -> float:
-    return round(100 * share, 1)
-
-
-def _no_layer(name: str, what: str, spent: int) -> LayerRow:
-    return LayerRow(name, what, "", None, None, None, None, None, None, "", spent)

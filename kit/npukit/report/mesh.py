@@ -140,15 +140,10 @@ def _ends(board: Board, link: Link) -> tuple[tuple[float, float], tuple[float, f
     dx, dy = there[0] - here[0], there[1] - here[1]
     length = max(abs(dx), abs(dy), 1)
     ux, uy = dx / length, dy / length
-    reach = _half(board, link.border, bool(dx))
+    pes = board.mesh.pes
+    reach = (pes.columns if dx else pes.rows) / 2 if link.border else SQUARE / 2  # from the centre to the edge
     x, y = here[0] - SIDE * uy, here[1] + SIDE * ux
     return (x + ux * reach, y + uy * reach), (x + ux * (length - reach), y + uy * (length - reach))
-
-
-def _half(board: Board, of_chip: bool, across: bool) -> float:
-    """The distance from the centre of a square or a chip to its edge."""
-    pes = board.mesh.pes
-    return (pes.columns if across else pes.rows) / 2 if of_chip else SQUARE / 2
 
 
 def _middle(board: Board, pe: int, of_chip: bool) -> tuple[float, float]:

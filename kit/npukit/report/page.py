@@ -23,7 +23,7 @@ from npukit.project.folder_files import read_text
 from npukit.report.costs import costs_of
 from npukit.report.gantt import gantt
 from npukit.report.layers import adds_up, in_short, layer_rows, time_note
-from npukit.report.mesh import MeshPicture, mesh_picture
+from npukit.report.mesh import mesh_picture
 from npukit.report.sram import sram_maps
 from npukit.templates import templates_in
 from npukit.writing import write_file
@@ -31,7 +31,7 @@ from npukit.writing import write_file
 RESULTS = "results.json"
 MEMORY_BARS = 4
 MEMORY_ROWS = 256
-FEW = 100
+LEAST_WITHOUT_DECIMALS = 100
 """Smallest interval in cycles that is shown without decimals."""
 
 
@@ -101,7 +101,8 @@ def keep_bench(build: Build, measured: Bench, progress: Progress) -> None:
 def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | None = None) -> str:
     """The page as text."""
     plan = plan or build.plan()
-    validation, bench = results.get("validation"), results.get("bench")
+    validation, bench, chart = (results.get(name) for name in ("validation", "bench", "gantt"))
+    bars_of_chart = [bar for row in (chart["rows"] if chart else ()) for bar in (*row["upper"], *row["lower"])]
     environment = templates_in("report", html=True)
     environment.filters["thousands"] = thousands
     manifest, summary, bars = build.manifest, build.manifest.summary, _memory(build.board, plan)
@@ -121,9 +122,11 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         rows=layer_rows(summary, bench),
         spending=_spending(bench),
         costs=costs_of(summary, bench if bench and bench["energy"] else None),
-        gantt=results.get("gantt"),
-        drawn=_drawn(results.get("gantt")),
-        picture=_picture(build, plan, bench),
+        gantt=chart,
+        drawn={bar["kind"] for bar in bars_of_chart},
+        picture=mesh_picture(build.board, build.net(), plan, _busy_shares(plan, bench), _unit(plan.frames))
+        if build.board.pe_count > 1
+        else None,
         memory=bars,
         kinds=list(dict.fromkeys(kind for bar in bars for kind in bar.region.parts)),
         shown_bars=MEMORY_BARS,
@@ -134,18 +137,6 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         build_id=manifest.build_id[:16],
         toolchain=manifest.toolchain,
     )
-
-
-def _drawn(chart: dict[str, Any] | None) -> set[str]:
-    """The kinds of bars in a chart."""
-    return {bar["kind"] for row in (chart["rows"] if chart else ()) for bar in (*row["upper"], *row["lower"])}
-
-
-def _picture(build: Build, plan: Plan, bench: dict[str, Any] | None) -> MeshPicture | None:
-    """The mesh with its traffic, or None for a single PE."""
-    if build.board.pe_count == 1:
-        return None
-    return mesh_picture(build.board, build.net(), plan, _busy_shares(plan, bench), _unit(plan.frames))
 
 
 def _busy_shares(plan: Plan, bench: dict[str, Any] | None) -> dict[int, float]:
@@ -244,18 +235,14 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
         cycles = told["latency_cycles"]
         per_time = Figure(f"latency at {clock_hz / 1e6:g} MHz", milliseconds(cycles, clock_hz))
         return [Figure(f"cycles of latency{said}", thousands(cycles)), per_time]
-    cycles = _between_frames(told, summary["frames"])
+    cycles = told["interval_cycles"]
+    if cycles < LEAST_WITHOUT_DECIMALS:  # as on many chips: keep the fraction
+        cycles = max(told["latency_cycles"], 1) / summary["frames"]
     return [
-        Figure(f"cycles of interval{said}", f"{cycles:,.0f}" if cycles >= FEW else f"{cycles:.2f}"),
+        Figure(f"cycles of interval{said}", f"{cycles:,.0f}" if cycles >= LEAST_WITHOUT_DECIMALS else f"{cycles:.2f}"),
         Figure(f"frames a second at {clock_hz / 1e6:g} MHz", f"{clock_hz / cycles:,.0f}"),
         Figure(f"cycles of latency, {_unit(summary['frames'])}{said}", thousands(told["latency_cycles"])),
     ]
-
-
-def _between_frames(told: dict[str, Any], frames: int) -> float:
-    """The interval in cycles. Small intervals, as on many chips, keep their fraction."""
-    whole = told["interval_cycles"]
-    return whole if whole >= FEW else max(told["latency_cycles"], 1) / frames
 
 
 def _unit(frames: int) -> str:

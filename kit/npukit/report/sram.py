@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npukit.plan.ir.plan import PePlan, Plan
@@ -39,20 +39,20 @@ def sram_maps(plan: Plan) -> tuple[SramMap, ...]:
     """Maps of the root, and of the PEs with the most bytes of activations."""
     root, *others = plan.pes
     fullest = sorted(others, key=lambda pe: -_top(pe))[: MOST_MAPS - 1]
-    return tuple(_map(pe) for pe in (root, *fullest) if pe.buffers)
+    found = list[SramMap]()
+    for pe in (each for each in (root, *fullest) if each.buffers):
+        top, steps = _top(pe), max(len(pe.steps), 1)
+        found.append(SramMap(pe.pe, top, steps, tuple(_blocks(pe, top, steps))))
+    return tuple(found)
 
 
 def _top(pe: PePlan) -> int:
     return max((b.offset + b.bytes for b in pe.buffers), default=0)
 
 
-def _map(pe: PePlan) -> SramMap:
-    top, steps = _top(pe), max(len(pe.steps), 1)
-    return SramMap(pe.pe, top, steps, tuple(_blocks(pe, top, steps)))
-
-
 def _blocks(pe: PePlan, top: int, steps: int) -> Iterator[BufferArea]:
-    names = _shades([b.tensor for b in pe.buffers])
+    # tensors that follow each other in the frame differ in their shade
+    names = {tensor: index % 4 for index, tensor in enumerate(dict.fromkeys(b.tensor for b in pe.buffers))}
     for buffer in pe.buffers:
         first, last = max(buffer.first, 0), min(buffer.last, steps - 1)
         x, width = first / steps * WIDTH, (last + 1 - first) / steps * WIDTH
@@ -62,8 +62,3 @@ def _blocks(pe: PePlan, top: int, steps: int) -> Iterator[BufferArea]:
         yield BufferArea(
             round(x, 2), round(y, 2), round(width, 2), round(height, 2), names[buffer.tensor], label, title
         )
-
-
-def _shades(tensors: Sequence[str]) -> dict[str, int]:
-    """A shade for each tensor. Tensors that follow each other in the frame differ."""
-    return {tensor: index % 4 for index, tensor in enumerate(dict.fromkeys(tensors))}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import inf, prod
 from typing import Any
 
@@ -82,13 +81,9 @@ def _of_sum(each: Sum, nest: Nest) -> float:
     terms, side_by_side = prod(factors), prod(nest.inside)
     if terms > MOST_TERMS:
         return inf
-    loads = sum(map(partial(_loaded, factors), each.reads))
+    # Distinct elements of each tensor in an iteration. Windows side by side share elements.
+    loads = sum(prod(1 + sum(factors[loop] - 1 for loop in loops) for loops in axes) for axes in each.reads)
     spilt = max(0, side_by_side + min(loads, side_by_side) - REGISTERS)
     spills = 2 * spilt * max(1, prod(nest.terms) / 2)
     turn = 2 * terms + loads * (1 if each.cheap else COSTLY) + spills + TURN
     return prod((*each.around, *each.over)) * turn / terms
-
-
-def _loaded(factors: Sequence[int], axes: Sequence[Sequence[int]]) -> int:
-    """Distinct elements of a tensor in an iteration. Windows side by side share elements."""
-    return prod(1 + sum(factors[loop] - 1 for loop in loops) for loops in axes)

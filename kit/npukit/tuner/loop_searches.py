@@ -33,14 +33,11 @@ class LoopSearches:
         """A choice for each kernel with proposals left, until all are exhausted or the time is over."""
         asking = {key: self._asking(key) for key in self._hot}
         while monotonic() < deadline:
-            wanted: dict[str, str] = {}
-            for key in self._hot:
-                choice = next(asking[key], None) if monotonic() < deadline else None
-                if choice:
-                    wanted[key] = choice
-            if not wanted:
+            wanted = {key: next(asking[key], None) if monotonic() < deadline else None for key in self._hot}
+            found = {key: choice for key, choice in wanted.items() if choice}
+            if not found:
                 return
-            yield wanted
+            yield found
 
     def tell(self, key: str, choice: str, cost: int) -> None:
         """Pass on the cost of a proposal. Choices from elsewhere are ignored."""
@@ -54,9 +51,9 @@ class LoopSearches:
 
         found = self._found(key)
         left = TRIALS - sum(choice.startswith(f"{TILES} ") for choice in found.tried)
-        searches = (
-            searches_for(self._kernels[key], arrangement_of(found.choice), found.cost, found.tried) if left > 0 else []
-        )
+        searches: list[LoopSearch] = []
+        if left > 0:
+            searches = searches_for(self._kernels[key], arrangement_of(found.choice), found.cost, found.tried)
         over: set[int] = set()
         for number, search in cycle(enumerate(searches)):
             choice = None if number in over else search.ask()

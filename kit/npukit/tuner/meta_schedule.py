@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from types import ModuleType
 from typing import Any
@@ -68,22 +67,14 @@ class LoopSearch:
 
     def begin(self, best: LoopArrangement, cost: int) -> None:
         """Start the search from the best known choice."""
-        space = self._space(None)
-        self._context = self._opened(space)
-        self._database = ms.database.MemoryDatabase()
-        self._workload = self._database.commit_workload(self._context.mod)
-        if best.apart == self._apart:
-            self._record(self._space(best).trace, cost)
-        self._context.pre_tuning(1 << 20, AT_A_TIME, [space], self._database, _Expected(self))
-
-    def _opened(self, space: Any) -> Any:
-        """MetaSchedule's context for a search in the space."""
+        space, mutators = self._space(None), {ms.mutator.MutateTileSize(): 1.0}
         strategy = ms.search_strategy.EvolutionarySearch(
             population_size=POPULATION, init_min_unmeasured=1, genetic_num_iters=GENERATIONS, eps_greedy=GREED
         )
-        mutators = {ms.mutator.MutateTileSize(): 1.0}
-        with _without_intrinsics():
-            return ms.TuneContext(
+        # Without the import of all GPUs' tensor instructions into a context: useless here, and half a minute long.
+        intrinsics = "tvm.s_tir.tensor_intrin"
+        with patch.dict(sys.modules, {intrinsics: ModuleType(intrinsics)}):
+            self._context: Any = ms.TuneContext(
                 self._module(),
                 target=tvm.target.Target("c"),
                 space_generator=ms.space_generator.ScheduleFn(lambda _: space, [], [], mutators),
@@ -91,6 +82,11 @@ class LoopSearch:
                 rand_state=1 + len(self._known),
                 num_threads=1,
             )
+        self._database = ms.database.MemoryDatabase()
+        self._workload = self._database.commit_workload(self._context.mod)
+        if best.apart == self._apart:
+            self._record(self._space(best).trace, cost)
+        self._context.pre_tuning(1 << 20, AT_A_TIME, [space], self._database, _Expected(self))
 
     def ask(self) -> str | None:
         """The next choice to try, or None at the end."""
@@ -157,14 +153,6 @@ class LoopSearch:
             inside, terms = ([next(decided) if size > 1 else 1 for size in loops] for loops in (each.around, each.over))
             sums.append(Nest(tuple(inside), _in_order(terms, each.over)))
         return Tiling(tuple(sums), self._apart)
-
-
-@contextmanager
-def _without_intrinsics() -> Iterator[None]:
-    """Skip the import of all GPUs' tensor instructions into a context: useless here, and half a minute long."""
-    name = "tvm.s_tir.tensor_intrin"
-    with patch.dict(sys.modules, {name: ModuleType(name)}):
-        yield
 
 
 def _in_order(terms: Sequence[int], over: Sequence[int]) -> tuple[int, ...]:

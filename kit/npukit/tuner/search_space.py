@@ -39,7 +39,10 @@ class Parameter:
 def search_space(build: Build, kernels: Mapping[str, LoopKernel]) -> list[Parameter]:
     """The parameters of a build with these TVM kernels. Empty if there is nothing to choose."""
     net = build.net()
-    found = [_loops(key, kernel) for key, kernel in kernels.items()]
+    found = [
+        Parameter(key, kernel.name, str(AS_WRITTEN), tuple(map(str, BLOCKINGS)), kernel.layers)
+        for key, kernel in kernels.items()
+    ]
     if build.manifest.planned_for.objective != "memory":
         kernels_of_core = list(_core_kernels(net, build.board, build.manifest.summary))
         whole = _whole(net, build, layouts=len(kernels_of_core) > 1)
@@ -47,32 +50,29 @@ def search_space(build: Build, kernels: Mapping[str, LoopKernel]) -> list[Parame
     return found
 
 
-def _loops(key: str, kernel: LoopKernel) -> Parameter:
-    return Parameter(key, kernel.name, str(AS_WRITTEN), tuple(map(str, BLOCKINGS)), kernel.layers)
-
-
 def _core_kernels(net: Net, board: Board, summary: Mapping[str, Any]) -> Iterable[Parameter]:
     """Parameters for the assembly kernels in use, by kind and shape."""
     assembled = {row["name"] for row in summary["ops"] if not (row["kernel"] or "plain C").startswith("plain C")}
-    by_key: dict[str, list[Op]] = {}
-    for op in core_ops(net):
-        if op.name in assembled:
-            by_key.setdefault(kernel_key(net, op, board), []).append(op)
-    for key, ops in by_key.items():
-        yield Parameter(key, kernel_name(net, ops[0], board), USUAL_CODE, WORTHS, tuple(op.name for op in ops))
+    ops = (op for op in core_ops(net) if op.name in assembled)
+    for key, same in _by_key(net, ops, board).items():
+        yield Parameter(key, kernel_name(net, same[0], board), USUAL_CODE, WORTHS, tuple(op.name for op in same))
 
 
 def _of_plugins(net: Net, board: Board) -> Iterable[Parameter]:
     """Parameters for the choices of plug-ins, by kind and shape."""
     plugins = plugins_of(board)
-    by_key: dict[str, list[Op]] = {}
-    for op in (op for op in net.ops if op.choice):
-        by_key.setdefault(kernel_key(net, op, board), []).append(op)
-    for key, ops in by_key.items():
-        names = (each.name for each in choices_of(net, ops[0], plugins))
-        others = tuple(name for name in names if name != ops[0].choice)
-        layers = tuple(op.name for op in ops)
-        yield Parameter(key, f"{kernel_name(net, ops[0], board)}, {ops[0].engine}", ops[0].choice, others, layers)
+    for key, same in _by_key(net, (op for op in net.ops if op.choice), board).items():
+        first, layers = same[0], tuple(op.name for op in same)
+        others = tuple(each.name for each in choices_of(net, first, plugins) if each.name != first.choice)
+        yield Parameter(key, f"{kernel_name(net, first, board)}, {first.engine}", first.choice, others, layers)
+
+
+def _by_key(net: Net, ops: Iterable[Op], board: Board) -> dict[str, list[Op]]:
+    """Ops of equal kind and shape together."""
+    found: dict[str, list[Op]] = {}
+    for op in ops:
+        found.setdefault(kernel_key(net, op, board), []).append(op)
+    return found
 
 
 def _whole(net: Net, build: Build, *, layouts: bool) -> Iterable[Parameter]:
@@ -112,6 +112,7 @@ class Recipe:
             for name in kernel.layers:
                 before = ops[name].attributes
                 assert isinstance(before, TvmCode)
-                code[name] = replace(before, code=made.body, work_bytes=made.work_bytes, loop=made.loop, rows=made.rows)
+                changed = {"cycles": made.cycles, "loop": made.loop, "rows": made.rows}
+                code[name] = replace(before, code=made.body, work_bytes=made.work_bytes, **changed)
         made = net.with_ops(tuple(replace(op, attributes=code[op.name]) if op.name in code else op for op in net.ops))
         return with_choices(made, plugins_of(board), lambda net, op: self.choices.get(kernel_key(net, op, board)))

@@ -32,7 +32,7 @@ Choices = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class BestChoice:
     """The best choice of a parameter."""
 
     name: str
@@ -51,7 +51,7 @@ class Tuned:
     after: int
     trials: int
     seconds: float
-    kernels: tuple[Chosen, ...]
+    kernels: tuple[BestChoice, ...]
     database: str
 
     def to_json(self) -> dict[str, Any]:
@@ -121,16 +121,13 @@ class Tuner:
 
     def _together(self, parameters: Sequence[Parameter]) -> Iterator[Choices]:
         for place in range(max((len(parameter.choices) for parameter in parameters), default=0)):
-            wanted = {
-                parameter.key: parameter.choices[place] for parameter in parameters if place < len(parameter.choices)
-            }
-            fresh = {key: choice for key, choice in wanted.items() if choice not in self._tried_of(key)}
+            fresh: dict[str, str] = {}
+            for parameter in (each for each in parameters if place < len(each.choices)):
+                known = self._database.records.get(parameter.key)
+                if known is None or parameter.choices[place] not in known.tried:
+                    fresh[parameter.key] = parameter.choices[place]
             if fresh:
                 yield fresh
-
-    def _tried_of(self, key: str) -> tuple[str, ...]:
-        found = self._database.records.get(key)
-        return found.tried if found else ()
 
     def _tried(self, batch: list[Choices], number: int, best: int, unit: str) -> Iterator[tuple[Choices, Trial]]:
         """The proposals and trials. Choices without a joint build are tried separately."""
@@ -167,12 +164,14 @@ class Tuner:
 
     def _built(self, choices: Choices, folder: Path) -> Build:
         """The build with these choices, and the best known choices for all other parameters."""
-        recipe = Recipe({key: choices.get(key) or self._best(parameter) for key, parameter in self._parameters.items()})
+        recipe = Recipe(
+            {
+                key: choices.get(key) or (self._database.choice(parameter.key) or parameter.usual)
+                for key, parameter in self._parameters.items()
+            }
+        )
         net = recipe.net(self._net, self._loops, self._build.board)
         return self._build_again(self._build, net, recipe.preference(self._parameters.values()), folder, Silent())
-
-    def _best(self, parameter: Parameter) -> str:
-        return self._database.choice(parameter.key) or parameter.usual
 
     def _learn(self, baseline: Trial, choices: Choices, trial: Trial) -> None:
         """Record a trial's cost for each parameter. Saves at once: an aborted session loses nothing."""
@@ -203,28 +202,21 @@ class Tuner:
             if built and trial.exact and trial.cost <= baseline.cost:
                 replace_build(built.folder, self._build.folder)
                 return trial.cost
-        self._forget()
+        # Reset the choices to the usual ones. Tried choices remain recorded.
+        kept = dict(self._database.records)
+        for key in kept.keys() & self._parameters.keys():
+            kept[key] = replace(kept[key], choice=self._parameters[key].usual, cost=kept[key].before)
+        self._keep(Database(kept))
         return baseline.cost
 
-    def _forget(self) -> None:
-        """Reset the choices to the usual ones. Tried choices remain recorded."""
-        kept = {
-            key: replace(each, choice=self._parameters[key].usual, cost=each.before)
-            if key in self._parameters
-            else each
-            for key, each in self._database.records.items()
-        }
-        self._keep(Database(kept))
-
-    def _chosen(self, parameter: Parameter, baseline: Trial) -> Chosen:
+    def _chosen(self, parameter: Parameter, baseline: Trial) -> BestChoice:
         found = self._record(parameter, baseline)
-        return Chosen(parameter.what, parameter.layers, found.choice, _cost(parameter, baseline), found.cost)
+        return BestChoice(parameter.what, parameter.layers, found.choice, _cost(parameter, baseline), found.cost)
 
 
 def _checked_kernels(build: Build) -> Mapping[str, LoopKernel]:
     """The kernels of an untrusted folder, after a check by TVM in a separate process."""
-    kernels = load_kernels(build.folder)
-    if kernels:
+    if kernels := load_kernels(build.folder):
         apart(partial(_check, kernels, build), str(build.folder), MODEL)
     return kernels
 

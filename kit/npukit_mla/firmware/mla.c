@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles on the array, one after the other. */
+/* Tiles on the array in sequence. */
 #include "mla_driver.h"
 
 int32_t mla_run_one(const struct mla_command *tile)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of mla_library.h for the array as npukit's emulator has it (mla_model.c). */
+/* The functions of mla_library.h for the array of npukit's emulator (mla_model.c). */
 #include "accelerator.h"
 #include "board.h"
 #include "mla_library.h"
@@ -7,7 +7,7 @@
 struct mla_registers {
     volatile uint32_t command;
     const volatile uint32_t status;
-    volatile uint32_t error; /* any write clears it */
+    volatile uint32_t error; /* any write clears the error */
     volatile uint32_t a, b, target;
     volatile int32_t rows, depth, columns, a_stride;
     volatile int32_t channels, kernel_height, kernel_width, row_stride, plane_stride;
@@ -61,7 +61,7 @@ void mla_execute_conv(const struct mla_convolution *convolution)
 int32_t mla_finish(void)
 {
     while ((MLA->status & BUSY) != 0) {
-        accelerator_wait(); /* the end sets the event register, also between the test and here */
+        accelerator_wait(); /* completion sets the event register, also between test and wait */
     }
     accelerator_after();
     const int32_t error = (int32_t)MLA->error;

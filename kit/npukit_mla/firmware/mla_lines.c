@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of the input's lines, a part of a line of the kernel at a time, whose sums the core adds. A line is where it
- * lies, or with what pads it a copy.
+/* Products of the input's lines, a part of a kernel line at a time; the core adds the sums. The array reads a line in
+ * place, or a padded copy.
  *
- * While the array works on a run of pixels the core finishes the run before, some channels with each product. */
+ * While the array works on a run of pixels, the core finishes the run before: some channels during each product. */
 #include "mla_driver.h"
 
 #include <string.h>
 
-/* Pixels of a row, and columns of their products. */
+/* Pixels of a row, and the columns of their products. */
 struct run {
     int32_t y, x, pixels, column, columns;
 };
 
 struct lines {
     const struct mla_command *tile;
-    int8_t *zeros;  /* a line of the kernel that lies outside of the input */
-    int8_t *copies; /* of the last lines of the input, one for each line of the kernel's reach */
-    int32_t next;   /* the line that is to be copied next */
+    int8_t *zeros;  /* a kernel line outside the input */
+    int8_t *copies; /* copies of the last input lines, as many as a window spans */
+    int32_t next;   /* the next input line to copy */
     int32_t *sums[2];
     int32_t half, planes, most_planes;
-    struct mla_results before; /* the run before, as far as it is not finished */
+    struct mla_results before; /* the unfinished part of the run before */
     int32_t share;
     int32_t error;
 };
@@ -44,7 +44,7 @@ static int32_t lie_apart(const struct mla_command *tile)
     return tile->input_pixel_stride != tile->input_channels;
 }
 
-/* True if lines of the input are copied: those that are padded, and those of which a line of the kernel is no one run. */
+/* True if input lines are copied: for padding, or if a kernel line is not contiguous. */
 static int32_t are_copied(const struct mla_command *tile)
 {
     return tile->pad_left != 0 || tile->pad_right != 0 || (lie_apart(tile) && tile->kernel_width > 1);
@@ -60,7 +60,7 @@ static int8_t *copy_of(const struct lines *all, int32_t row)
     return all->copies + row % reach(all->tile) * copied_bytes(all->tile);
 }
 
-/* Words of four, as lines are of whole 16 bytes. */
+/* Copies 16 bytes at a time: lines are multiples of 16 bytes. */
 static void copy_line(const int8_t *from, int8_t *to, int32_t bytes)
 {
 #ifdef __ARM_FEATURE_DSP
@@ -76,7 +76,7 @@ static void copy_line(const int8_t *from, int8_t *to, int32_t bytes)
 #endif
 }
 
-/* A line whose pixels lie apart, as those of some channels of an input do. */
+/* Copy a line with gaps between pixels, for instance some channels of an input. */
 static void gather_line(const struct mla_command *tile, const int8_t *from, int8_t *to)
 {
     for (int32_t x = 0; x < tile->input_width; x++, from += tile->input_pixel_stride, to += tile->input_channels) {
@@ -84,7 +84,7 @@ static void gather_line(const struct mla_command *tile, const int8_t *from, int8
     }
 }
 
-/* The lines of the input that a row of the output is the first to see. What pads them has been there since the start. */
+/* Copy the input lines that no earlier row of the output needs. The padding around them is set at the start. */
 static void copy_lines(struct lines *all, int32_t y)
 {
     const struct mla_command *tile = all->tile;
@@ -128,7 +128,7 @@ static void multiply(struct lines *all, const struct run *run, const int8_t *a, 
     }
 }
 
-/* A line of the kernel. What lies outside of the input adds nothing where its zero point is 0. */
+/* Multiply a kernel line. Lines outside the input add nothing if the zero point is 0. */
 static void multiply_line(struct lines *all, const struct run *run, int32_t ky)
 {
     const struct mla_command *tile = all->tile;
@@ -188,7 +188,7 @@ static void compute_row(struct lines *all, int32_t y)
     }
 }
 
-/* True if a line of the kernel may lie outside of the input. */
+/* True if a kernel line may lie outside the input. */
 static int32_t sees_border(const struct mla_command *tile)
 {
     const int32_t last = (tile->output_height - 1) * tile->stride_y - tile->pad_top + reach(tile);
@@ -214,7 +214,7 @@ static void share_out(struct lines *all)
     }
 }
 
-/* A single pixel of one line that lies in the input and is summed up at once, as a dense layer's. */
+/* True for a single pixel of a single line inside the input, summed in one product: a dense layer. */
 static int32_t is_pixel(const struct mla_command *tile)
 {
     const int32_t pads = tile->pad_top | tile->pad_left | tile->pad_right;
@@ -222,7 +222,7 @@ static int32_t is_pixel(const struct mla_command *tile)
            tile->part >= line_of(tile);
 }
 
-/* `columns` at a time: the core finishes some while the array works on the next. */
+/* Compute `columns` at a time: the core finishes some while the array works on the next. */
 static int32_t compute_pixel(const struct mla_command *tile)
 {
     int32_t *sums = tile->scratch, error = 0;
@@ -254,7 +254,7 @@ static int32_t compute_pixel(const struct mla_command *tile)
     return error;
 }
 
-/* True if all pixels lie behind each other, in the input as in the output, and each sees one of them. */
+/* True if all pixels are contiguous in input and output, and each depends on a single input pixel. */
 static int32_t is_flat(const struct mla_command *tile)
 {
     const int32_t taps = tile->kernel_height * tile->kernel_width, pads = tile->pad_top | tile->pad_left | tile->pad_right;
@@ -287,7 +287,7 @@ int32_t mla_lines(const struct mla_command *tile)
     if (!is_flat(tile)) {
         return compute_lines(tile);
     }
-    struct mla_command flat = *tile; /* one long row */
+    struct mla_command flat = *tile; /* a single long row */
     flat.output_width *= flat.output_height;
     flat.output_height = 1;
     return compute_lines(&flat);

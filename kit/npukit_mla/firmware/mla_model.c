@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A machine-learning array of 4 x 16 cells for npukit's built-in emulator, after what is public of SpiNNaker2's: 24-bit
- * sums, products of matrices and convolutions of stride 1, four results a cycle out. Its registers are npukit's own. */
+/* A machine-learning array of 4 x 16 cells for npukit's built-in emulator, with the published limits of SpiNNaker2:
+ * 24-bit sums, products of matrices and convolutions of stride 1, output of four results per cycle. Its registers are
+ * npukit's own. */
 #include "device.h"
 
 #include <string.h>
@@ -118,7 +119,7 @@ static int32_t wrapped(const struct array *array, uint32_t sum)
     return (int32_t)(sum << rest) >> rest;
 }
 
-/* A sum, or what the output stage makes of it: shifted, at least 0, its low 16 bits. */
+/* Write a sum. With a shift, the output stage writes the low 16 bits of the shifted sum, and 0 for a negative sum. */
 static void leave(uint8_t *target, uint32_t place, int32_t sum, uint32_t right)
 {
     if (right == 0) {
@@ -178,7 +179,7 @@ static void convolve(struct array *array)
     }
 }
 
-/* Operands are read and results appear only now, so that software that does not wait is found out. */
+/* Read operands and write results only at completion, to expose software that does not wait. */
 static void finished(void *state)
 {
     struct array *array = state;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the array and its driver compute, on the core alone: sum by sum. */
+/* The results of the array and its driver, computed on the core alone. */
 #include "mla.h"
 
 struct position {
     int32_t y, x, channel;
 };
 
-/* The weight of an output channel for an input channel at a place of the window. */
+/* The weight of an output channel for an input channel at a position of the window. */
 static int8_t weight_of(const struct mla_command *tile, int32_t channel, int32_t place, int32_t c)
 {
     const int32_t taps = tile->kernel_height * tile->kernel_width, inputs = tile->input_channels;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of stride 1 on planes of the input's channels, which the core makes: a row of the output at a time. */
+/* Convolutions of stride 1, an output row at a time. The core prepares a plane of the input per channel. */
 #include "mla_driver.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ struct planes {
     int32_t width; /* of a row of sums */
 };
 
-/* The channels of a pixel, each to a plane of its own. */
+/* Write each channel of a pixel to its plane. */
 static void spread(const int8_t *pixel, int32_t channels, int8_t *to, int32_t plane)
 {
 #ifdef __ARM_FEATURE_DSP
@@ -31,8 +31,7 @@ static void spread(const int8_t *pixel, int32_t channels, int8_t *to, int32_t pl
 #endif
 }
 
-/* The lines of the input from line `first` on, which may lie outside of it, with their borders: a plane for each
- * channel. */
+/* Write the planes of input lines from `first` on, with borders. Lines outside the input are padding. */
 static void make_planes(const struct planes *all, int32_t first, int32_t lines, int8_t *planes)
 {
     const struct mla_command *tile = all->tile;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the array gives, as int8: of many layers the core has more to do here than the array. */
+/* Requantisation of the array's sums to int8. In many layers it takes more of the core's cycles than the products take
+ * of the array's. */
 #include "mla_driver.h"
 
 #ifdef __ARM_FEATURE_DSP
 
-/* How a channel's sums, from the first on, become int8. */
+/* Requantise a channel's sums in a loop. */
 #define REQUANTISED                             \
     "add %[value], %[bias], %[value], lsl #1\n" \
     "smmulr %[value], %[value], %[factor]\n"    \
@@ -17,7 +18,7 @@
     "subs %[pixels], %[pixels], #1\n"           \
     "bne 1b\n"
 
-/* What a channel's sums go through; `pixels` of them, `stride` bytes apart as results. */
+/* Requantisation of a channel: `pixels` sums, results `stride` bytes apart. */
 struct plain {
     int32_t bias, factor, half, right, stride, pixels;
 };
@@ -33,7 +34,7 @@ static inline void plain_channel(struct plain how, const int32_t *sums, int32_t 
                      : "cc", "memory");
 }
 
-/* The same of two planes, `plane` bytes apart, in words of 16 channels. */
+/* Sums in two planes, `plane` bytes apart, in words of 16 channels. */
 static inline void plain_channel_of_two(struct plain how, const int32_t *sums, int32_t plane, int8_t *to)
 {
     int32_t value, more;
@@ -46,7 +47,7 @@ static inline void plain_channel_of_two(struct plain how, const int32_t *sums, i
                      : "cc", "memory");
 }
 
-/* And of three, as the kernels of most layers have three lines. */
+/* Sums in three planes: most kernels have three lines. */
 static inline void plain_channel_of_three(struct plain how, const int32_t *sums, int32_t plane, int8_t *to)
 {
     int32_t value, more;
@@ -82,7 +83,7 @@ static void plain_channels(const struct mla_results *all)
     }
 }
 
-/* The channels of a single pixel, from the first on. */
+/* The channels of a single pixel. */
 static void plain_pixel(const struct mla_results *all)
 {
     const int32_t *sums = all->sums, *channel = all->channels;
@@ -168,7 +169,7 @@ static const int8_t *more_of(const struct mla_results *all, int32_t pixel)
     return all->more + pixel * all->tile->more_pixel_stride;
 }
 
-/* Sums that were kept join those of the first plane. */
+/* Add kept sums to the first plane. */
 static void add_kept(const struct mla_results *all)
 {
     const int32_t count = all->count;
@@ -183,7 +184,7 @@ static void add_kept(const struct mla_results *all)
 
 static inline int32_t sum_of_planes(const int32_t *sums, int32_t planes, int32_t plane)
 {
-    if (planes == 3) { /* as the kernels of most layers have three lines */
+    if (planes == 3) { /* most kernels have three lines */
         return sums[0] + sums[plane] + sums[2 * plane];
     }
     int32_t sum = 0;
@@ -193,7 +194,7 @@ static inline int32_t sum_of_planes(const int32_t *sums, int32_t planes, int32_t
     return sum;
 }
 
-/* Sums that stay what they are, but for their bias. */
+/* Write sums with their biases, without requantisation. */
 static void keep(const struct mla_results *all)
 {
     const int32_t count = all->count, planes = all->planes, plane = all->plane;
@@ -208,7 +209,7 @@ static void keep(const struct mla_results *all)
 
 #ifdef __ARM_FEATURE_DSP
 
-/* A pixel's sums, of a value that is looked up and another one. */
+/* Add the result and the addend of each channel of a pixel; the table has the share of `looked_up`. */
 #define ADDED(looked_up, other)                              \
     __asm__ volatile("1: ldrsb %[value], " looked_up "\n"     \
                      "ldrsb %[more], " other "\n"             \
@@ -254,7 +255,7 @@ static int32_t add_plain(const int32_t *addition, const int32_t *words, const in
 
 #endif
 
-/* Results, each a byte in the word of its sum, and what is added to them. */
+/* Add the addends to results, each a byte in the word of its sum. */
 static void add_results(const struct mla_results *all)
 {
     const int32_t *addition = all->tile->addition;
@@ -270,7 +271,7 @@ static void add_results(const struct mla_results *all)
     }
 }
 
-/* Results as bytes in the words of their sums, and then with what is added to them. */
+/* Write results as bytes into the words of their sums, then add the addends. */
 static void to_added_bytes(const struct mla_results *all)
 {
     struct mla_results bytes = *all;
@@ -281,7 +282,7 @@ static void to_added_bytes(const struct mla_results *all)
     add_results(all);
 }
 
-/* Apart, so that what most layers do takes few registers. */
+/* A separate function, to keep the usual path short of registers. */
 static void __attribute__((noinline)) finish_with_more(const struct mla_results *all)
 {
     const struct mla_command *tile = all->tile;
@@ -312,7 +313,7 @@ void mla_requantise(const struct mla_results *all)
 /* ---- what the array has shifted ---- */
 
 #ifdef __ARM_FEATURE_DSP
-/* Four at a time: to 7 bits, to bytes, and to the most there may be. */
+/* Narrow four values at a time: clamp to 7 bits, pack into bytes, clamp to `most`. */
 static int32_t narrow_fours(const uint16_t *from, int8_t *to, int32_t count, uint32_t spare)
 {
     int32_t left = count / 4;

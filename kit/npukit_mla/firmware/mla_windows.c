@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of windows that the core gathers. While the array works on some pixels, it requantises those before and gathers
- * those behind. */
+/* Products of windows gathered by the core. While the array works on a pass, the core requantises the pass before and
+ * gathers the next. */
 #include "mla_driver.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ struct windows {
     int32_t depth, columns, pixels;
 };
 
-/* Bytes at any address, four at a time, which a core that can load words from there does at once. */
+/* A word at any address, for copies of four bytes at a time: a core with unaligned loads needs a single instruction. */
 typedef uint32_t __attribute__((aligned(1), may_alias)) word;
 
 static void copy(int8_t *to, const int8_t *from, int32_t bytes)
@@ -45,7 +45,7 @@ static int32_t lies_dense(const struct mla_command *tile, int32_t first)
            first + tile->kernel_width <= tile->input_width;
 }
 
-/* The window of an output pixel as a row of a product. */
+/* Gather the window of an output pixel as a row of a product. */
 static void gather_pixel(const struct mla_command *tile, int32_t pixel, int8_t *to)
 {
     const int32_t y = pixel / tile->output_width, x = pixel % tile->output_width;
@@ -91,7 +91,7 @@ static void start_products(const struct windows *all, int32_t pixel, int32_t hal
     mla_execute_mm(&product);
 }
 
-/* Pixels that follow each other at one stride, as those of a row do. */
+/* Finish consecutive pixels at equal strides. */
 static void finish_run(const struct windows *all, int32_t *sums, int32_t pixel, int32_t count)
 {
     const struct mla_command *tile = all->tile;
@@ -151,7 +151,7 @@ static int32_t used(const struct mla_command *tile)
     return tile->kernel_height * tile->kernel_width * tile->input_channels;
 }
 
-/* What lies behind the last product of each row brings biases, or meets weights of zero. */
+/* Set the bytes behind the last product of each row: biases, or bytes that meet weights of zero. */
 static void set_tails(const struct windows *all, int8_t *rows)
 {
     const struct mla_command *tile = all->tile;

@@ -18,11 +18,13 @@ from elftools.elf.elffile import ELFFile
 
 from helpers import GCC, ZIG, need
 from npukit.accel.cortex_m.kernel import Kernel
+from npukit.accel.cortex_m.layout import ELEMENT_TYPES, Layout, Order
 from npukit.accel.cortex_m.network import INPUT, KernelChoice
 
 CODE, FLASH, RAM = 0x10000, 0x08000000, 0x20000000
 INPUTS, INPUT_SPACING, PAGE = 0x30000000, 0x1000000, 0x1000
 GUARD = 64
+PROLOGUE = ".syntax unified\n.thumb\n.text\n"
 UNTOUCHED = 0xC3
 _ASSEMBLERS = {
     "gcc": (GCC, "-mcpu=cortex-m4", "-mthumb", "-x", "assembler"),
@@ -37,6 +39,43 @@ class Run:
     output: np.ndarray
     instructions: int
     stack_bytes: int
+
+
+def pack(layout: Layout, values: np.ndarray, zero_point: int) -> np.ndarray:
+    """The bytes of a tensor of int8 values in a layout."""
+    memory = np.full(layout.bytes, zero_point & 0xFF if layout.order is Order.PIXELS else 0, np.uint8)
+    _view(layout, memory)[...] = values if layout.order is Order.PIXELS else values.astype(np.int64) - zero_point
+    return memory
+
+
+def unpack(layout: Layout, memory: np.ndarray, zero_point: int) -> np.ndarray:
+    """The int8 values of a tensor from the bytes in a layout."""
+    values = _view(layout, np.ascontiguousarray(memory).view(np.uint8)).astype(np.int64)
+    return (values if layout.order is Order.PIXELS else values + zero_point).astype(np.int8)
+
+
+def _view(layout: Layout, memory: np.ndarray) -> np.ndarray:
+    strides = (layout.row_stride, layout.column_stride, layout.channel_stride)
+    elements = memory[layout.origin :].view(np.uint8)
+    return np.ndarray(layout.shape, ELEMENT_TYPES[layout.order], buffer=elements.data, strides=strides)
+
+
+def entry_of(kernel: Kernel) -> str:
+    """The instructions that load the address of the layer's constants and branch to the shared routine."""
+    lines = [f".global {kernel.symbol}", ".thumb_func", f"{kernel.symbol}:"]
+    if kernel.constants:
+        symbol = kernel.constants[0].symbol
+        lines += [f"    movw r12, #:lower16:{symbol}", f"    movt r12, #:upper16:{symbol}"]
+    return "\n".join([*lines, f"    b.w {kernel.routine.name}", ""])
+
+
+def assembly_of(kernel: Kernel) -> str:
+    """The routine and the entry of a kernel."""
+    return PROLOGUE + kernel.routine.assembly + entry_of(kernel)
+
+
+def code_bytes(kernel: Kernel) -> int:
+    return kernel.routine.bytes + kernel.entry_bytes
 
 
 def run_network(choice: KernelChoice, x: np.ndarray) -> tuple[np.ndarray, int]:
@@ -63,7 +102,7 @@ def run(kernel: Kernel, *inputs: np.ndarray, before: np.ndarray | None = None, o
         symbols[constant.symbol] = free
         writes.append((free, constant.values.tobytes()))
         free += -(-constant.values.nbytes // 16) * 16
-    code, entry = _linked(kernel.assembly, kernel.symbol, tuple(symbols.items()))
+    code, entry = _linked(assembly_of(kernel), kernel.symbol, tuple(symbols.items()))
     arguments, free, regions = [], RAM + GUARD, []
     for index, data in enumerate(inputs):
         content = data.tobytes() + b"\x5a" * kernel.reads_beyond
@@ -127,7 +166,7 @@ def _assembled(assembly: str, assembler: str, folder: Path) -> Path:
 
 def check_assemblers(kernel: Kernel) -> None:
     """As `check_code` of what the kernel says of itself."""
-    check_code(kernel.assembly, kernel.code_bytes)
+    check_code(assembly_of(kernel), code_bytes(kernel))
 
 
 def check_code(assembly: str, size: int, directives: Mapping[str, str] = MappingProxyType({})) -> None:

@@ -17,9 +17,9 @@ def check(layer: OpView, x: np.ndarray, y: np.ndarray, borders: tuple[Padding, P
     layouts = [Layout(Order.PIXELS, layer.input_shape, border) for border in borders]
     kernel = add(layer, *layouts)
     assert isinstance(kernel, Kernel), kernel.reason
-    operands = (layout.pack(values, 7) for layout, values in zip(layouts, (x, y), strict=False))
+    operands = (laboratory.pack(layout, values, 7) for layout, values in zip(layouts, (x, y), strict=False))
     run = laboratory.run(kernel, *operands)
-    got = layouts[2].unpack(run.output, layer.output_zero)
+    got = laboratory.unpack(layouts[2], run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.add(layer, x, y))
     assert run.instructions == kernel.instructions
     return kernel
@@ -53,8 +53,8 @@ def test_the_output_may_lie_on_an_input(over: int):
     assert isinstance(kernel, Kernel)
     assert kernel.may_overwrite == (0, 1)
     x, y = rng.integers(-128, 128, (2, 5, 7, 3)).astype(np.int8)
-    run = laboratory.run(kernel, bordered.pack(x, 3), bordered.pack(y, -7), over=over)
-    np.testing.assert_array_equal(smaller.unpack(run.output, 11), reference.add(layer, x, y))
+    run = laboratory.run(kernel, laboratory.pack(bordered, x, 3), laboratory.pack(bordered, y, -7), over=over)
+    np.testing.assert_array_equal(laboratory.unpack(smaller, run.output, 11), reference.add(layer, x, y))
 
 
 def test_planes_are_refused():

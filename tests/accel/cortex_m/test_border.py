@@ -22,8 +22,8 @@ def test_a_copy_is_the_tensor_in_its_border(shape, border, transposed: bool):
     target = Layout(Order.PIXELS, shape, border, transposed=transposed)
     kernel = copy_with_border("copy", source, target, -5)
     assert isinstance(kernel, Kernel)
-    run = laboratory.run(kernel, source.pack(x, -5))
-    np.testing.assert_array_equal(run.output, target.pack(x, -5))
+    run = laboratory.run(kernel, laboratory.pack(source, x, -5))
+    np.testing.assert_array_equal(run.output, laboratory.pack(target, x, -5))
     assert run.instructions == kernel.instructions
     laboratory.check_assemblers(kernel)
 
@@ -34,7 +34,7 @@ def test_filling_leaves_the_inside_alone():
     assert isinstance(kernel, Kernel)
     run = laboratory.run(kernel, np.zeros(0, np.uint8))
     untouched = np.full(layout.shape, np.array(laboratory.UNTOUCHED, np.uint8).view(np.int8))
-    np.testing.assert_array_equal(run.output, layout.pack(untouched, 9))
+    np.testing.assert_array_equal(run.output, laboratory.pack(layout, untouched, 9))
     assert run.instructions == kernel.instructions
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accel.cortex_m import laboratory, layers, reference
-from npukit.accel.cortex_m.code.block_shape import Density
+from npukit.accel.cortex_m.code.block import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.convolution import convolution
 from npukit.accel.cortex_m.layout import Layout, Order
@@ -24,8 +24,8 @@ def kernel_for(layer: OpView, density: Density, order: Order = Order.PIXELS, *, 
 
 
 def check(layer: OpView, kernel: Kernel, x: np.ndarray) -> laboratory.Run:
-    run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
-    got = kernel.output.unpack(run.output, layer.output_zero)
+    run = laboratory.run(kernel, laboratory.pack(kernel.inputs[0], x, layer.input_zero))
+    got = laboratory.unpack(kernel.output, run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.convolution(layer, x))
     assert run.instructions == kernel.instructions
     assert run.stack_bytes == kernel.stack_bytes

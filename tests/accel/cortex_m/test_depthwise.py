@@ -23,8 +23,8 @@ def kernel_for(layer: OpView, order: Order, target: Layout | None = None, *, tra
 
 
 def check(layer: OpView, kernel: Kernel, x: np.ndarray) -> None:
-    run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
-    got = kernel.output.unpack(run.output, layer.output_zero)
+    run = laboratory.run(kernel, laboratory.pack(kernel.inputs[0], x, layer.input_zero))
+    got = laboratory.unpack(kernel.output, run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.depthwise(layer, x))
     assert run.instructions == kernel.instructions
     assert run.stack_bytes == kernel.stack_bytes

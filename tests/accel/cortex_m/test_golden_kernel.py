@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from accel.cortex_m import layers
-from npukit.accel.cortex_m.code.block_shape import Density
+from accel.cortex_m import laboratory, layers
+from npukit.accel.cortex_m.code.block import Density
 from npukit.accel.cortex_m.kernel import Kernel
 from npukit.accel.cortex_m.kernels.convolution import convolution
 from npukit.accel.cortex_m.layout import Layout, Order
@@ -23,7 +23,7 @@ def generated() -> str:
     source, target = (Layout(Order.PIXELS, shape) for shape in (layer.input_shape, layer.output_shape))
     kernel = convolution(layer, source, target, Density.HALFWORDS)
     assert isinstance(kernel, Kernel)
-    return kernel.assembly
+    return laboratory.assembly_of(kernel)
 
 
 def test_the_generated_assembly_is_the_same_as_ever() -> None:

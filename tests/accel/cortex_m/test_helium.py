@@ -51,7 +51,7 @@ def test_a_layer_on_qemu(name: str, tmp_path: Path) -> None:
 def test_both_assemblers_agree_with_the_predicted_size(name: str) -> None:
     kernel = kernel_for(LAYERS[name]())
     assert isinstance(kernel, Kernel)
-    laboratory.check_code(kernel.assembly, kernel.code_bytes, _DIRECTIVES)
+    laboratory.check_code(laboratory.assembly_of(kernel), laboratory.code_bytes(kernel), _DIRECTIVES)
 
 
 def test_products_take_less_than_a_fifth_of_an_instruction_each() -> None:

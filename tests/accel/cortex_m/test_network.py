@@ -10,7 +10,6 @@ import pytest
 from accel.cortex_m import laboratory, layers
 from helpers import first_of, models
 from npukit.accel.core_nodes import core_nodes
-from npukit.accel.cortex_m.kernel import PROLOGUE
 from npukit.accel.cortex_m.network import INPUT, Node, choose, choose_thriftily
 from npukit.errors import DoesNotFit
 from npukit.frontend.models import load_net_from_model
@@ -71,7 +70,7 @@ def test_one_file_holds_the_code_of_a_network(assembler: str):
     choice = choose(nodes("kws_ref_model"))
     routines = {kernel.routine.name: kernel.routine.assembly for kernel in choice.kernels}
     assert len(routines) < len(choice.kernels)
-    parts = (PROLOGUE, *routines.values(), *(kernel.entry for kernel in choice.kernels))
+    parts = (laboratory.PROLOGUE, *routines.values(), *(laboratory.entry_of(kernel) for kernel in choice.kernels))
     code = laboratory.object_code("".join(parts), assembler)
     assert choice.code_bytes <= len(code) <= choice.code_bytes + 4 * (len(routines) + 1)
 

@@ -15,8 +15,8 @@ from npukit.accel.cortex_m.op_view import OpView
 def check(layer: OpView, x: np.ndarray) -> Kernel:
     kernel = pool(layer, Layout(Order.PIXELS, layer.input_shape), Layout(Order.PIXELS, layer.output_shape))
     assert isinstance(kernel, Kernel), kernel.reason
-    run = laboratory.run(kernel, kernel.inputs[0].pack(x, 0))
-    np.testing.assert_array_equal(kernel.output.unpack(run.output, 0), reference.pool(layer, x))
+    run = laboratory.run(kernel, laboratory.pack(kernel.inputs[0], x, 0))
+    np.testing.assert_array_equal(laboratory.unpack(kernel.output, run.output, 0), reference.pool(layer, x))
     assert run.instructions == kernel.instructions
     assert run.stack_bytes == kernel.stack_bytes
     return kernel

@@ -28,9 +28,11 @@ SEEDS = st.integers(0, 1 << 16)
 
 
 def check(kernel: Kernel, operands: list[np.ndarray], zero: int, target_zero: int, expected: np.ndarray) -> None:
-    memory = (layout.pack(x, zero) for layout, x in zip(kernel.inputs, operands, strict=True))
+    memory = (laboratory.pack(layout, x, zero) for layout, x in zip(kernel.inputs, operands, strict=True))
     run = laboratory.run(kernel, *memory)
-    np.testing.assert_array_equal(kernel.output.unpack(run.output, target_zero), expected, err_msg=kernel.variant)
+    np.testing.assert_array_equal(
+        laboratory.unpack(kernel.output, run.output, target_zero), expected, err_msg=kernel.variant
+    )
     assert (run.instructions, run.stack_bytes) == (kernel.instructions, kernel.stack_bytes)
 
 

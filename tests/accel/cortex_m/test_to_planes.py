@@ -24,10 +24,10 @@ def test_a_depthwise_convolution_of_any_zero_point(shape: tuple[int, int, int], 
     main = depthwise(layer, planes, Layout(Order.PIXELS, layer.output_shape, transposed=transposed))
     assert isinstance(copy, Kernel)
     assert isinstance(main, Kernel)
-    copied = laboratory.run(copy, source.pack(x, zero))
-    np.testing.assert_array_equal(planes.unpack(copied.output, zero), x)
+    copied = laboratory.run(copy, laboratory.pack(source, x, zero))
+    np.testing.assert_array_equal(laboratory.unpack(planes, copied.output, zero), x)
     assert (copied.instructions, copied.stack_bytes) == (copy.instructions, copy.stack_bytes)
-    got = main.output.unpack(laboratory.run(main, copied.output).output, layer.output_zero)
+    got = laboratory.unpack(main.output, laboratory.run(main, copied.output).output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.depthwise(layer, x))
 
 

@@ -26,8 +26,8 @@ def kernel_for(layer: OpView, output_border: Padding = NO_PADDING, worth: float 
 
 
 def check(layer: OpView, kernel: Kernel, x: np.ndarray) -> None:
-    run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero))
-    got = kernel.output.unpack(run.output, layer.output_zero)
+    run = laboratory.run(kernel, laboratory.pack(kernel.inputs[0], x, layer.input_zero))
+    got = laboratory.unpack(kernel.output, run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.convolution(layer, x))
     assert run.instructions == kernel.instructions
     assert run.stack_bytes == kernel.stack_bytes
@@ -73,8 +73,8 @@ def test_the_output_may_lie_on_the_input(size: tuple[int, int]):
     kernel = kernel_for(layer)
     assert kernel.may_overwrite == (0,)
     x = layers.activations(rng, layer.input_shape, extreme=False)
-    run = laboratory.run(kernel, kernel.inputs[0].pack(x, layer.input_zero), over=0)
-    got = kernel.output.unpack(run.output, layer.output_zero)
+    run = laboratory.run(kernel, laboratory.pack(kernel.inputs[0], x, layer.input_zero), over=0)
+    got = laboratory.unpack(kernel.output, run.output, layer.output_zero)
     np.testing.assert_array_equal(got, reference.convolution(layer, x))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from npukit.board.board import Board, load_board
-from npukit.emulator.renode.machine import VARIABLE, RenodeMachine, find_renode
+from npukit.emulator.renode.machine import RENODE_VARIABLE, RenodeMachine, find_renode
 from npukit.errors import NpukitError
 from npukit.host.budget import EMULATOR
 from npukit.project.images.image import Image
@@ -33,7 +33,7 @@ def install(folder: Path, behaviour: str, monkeypatch: pytest.MonkeyPatch) -> Pa
     program = folder / "renode"
     program.write_text(f'#!/bin/sh\n"{sys.executable}" "{folder / FAKE.name}" {behaviour} "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv(VARIABLE, str(folder))
+    monkeypatch.setenv(RENODE_VARIABLE, str(folder))
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
 
@@ -109,20 +109,20 @@ def test_a_renode_that_ends_at_once_is_said(tmp_path: Path, board: Board, monkey
 
 
 def test_absence_is_said_with_the_way_out(board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(RENODE_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NpukitError, match="renode is not on PATH") as caught:
         RenodeMachine(board, images(tmp_path))
     assert "https://github.com/renode/renode/releases" in caught.value.tries[0]
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "nowhere"))
-    with pytest.raises(NpukitError, match=f"{VARIABLE} is .*nowhere, and there is no renode"):
+    monkeypatch.setenv(RENODE_VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(NpukitError, match=f"{RENODE_VARIABLE} is .*nowhere, and there is no renode"):
         find_renode()
 
 
 def test_the_variable_names_the_folder_or_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "gone", monkeypatch)
     assert find_renode() == tmp_path / "renode"
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "renode"))
+    monkeypatch.setenv(RENODE_VARIABLE, str(tmp_path / "renode"))
     assert find_renode() == tmp_path / "renode"
     assert os.access(find_renode(), os.X_OK)
 

@@ -24,7 +24,7 @@ from npukit.data import data_folder
 from npukit.emulator.renode.render import (
     DEVICES,
     MODELS,
-    MOST_PES,
+    RENODE_PES,
     SCRIPT,
     STOCK_MODELS,
     Dram,
@@ -200,7 +200,7 @@ def test_an_accelerator_that_the_core_computes_needs_no_device(board: Board, tmp
 
 
 def test_what_renode_cannot_be_is_said(board: Board) -> None:
-    many = objection(board.model_copy(update={"name": "big"}), [Image(Path("x"), tuple(range(MOST_PES + 1)))])
+    many = objection(board.model_copy(update={"name": "big"}), [Image(Path("x"), tuple(range(RENODE_PES + 1)))])
     assert isinstance(many, DoesNotFit)
     assert many.message == "33 PEs do not fit in a Renode machine: its translation library knows at most 32 cores"
     strange = board.model_copy(update={"accelerator": (AcceleratorSlot(name="dream", base=0xE300_0000),)})
@@ -210,7 +210,7 @@ def test_what_renode_cannot_be_is_said(board: Board) -> None:
     other = objection(load_board("mps2-an386"), [Image(Path("x"), (0,))])
     assert other is not None
     assert other.tries == ("--on qemu", "--on emulator")
-    assert objection(board, [Image(Path("x"), tuple(range(MOST_PES)))]) is None
+    assert objection(board, [Image(Path("x"), tuple(range(RENODE_PES)))]) is None
 
 
 # --- the Robot suite

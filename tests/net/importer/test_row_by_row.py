@@ -60,7 +60,7 @@ def net_of(compute: Callable[..., Any], shapes: tuple[Shape, ...]) -> Net:
     code = code_of(builder.finalize())
     tensors = {name: Tensor(name, shape, "float32") for name, shape in zip(names, shapes, strict=True)}
     tensors["r"] = Tensor("r", shape_of(result), "float32")
-    attributes = TvmCode("o", code.body, code.work_bytes, loop=code.loop, rows=code.rows)
+    attributes = TvmCode("o", code.body, code.work_bytes, cycles=code.cycles, loop=code.loop, rows=code.rows)
     kernel = Op("o", attributes, tuple(names), ("r",))
     return Net("net", tuple(names), ("r",), (kernel,), tensors, {})
 

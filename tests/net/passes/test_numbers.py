@@ -8,7 +8,7 @@ from npukit.net.c_code.rows import EACH, Steps, rows_of, stated_rows
 from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
-from npukit.net.passes.numbers import with_numbers_as_constants
+from npukit.net.passes.numbers import LOAD_CYCLES, with_numbers_as_constants
 from npukit.net.reference import run_reference
 from npukit.net.tensor import Tensor
 
@@ -43,6 +43,7 @@ def test_ops_that_differ_in_numbers_have_one_code_and_compute_what_they_did() ->
     codes = codes_of(after)
     assert codes[0] == codes[1]
     assert "2.5f" in codes[0]
+    assert [op.of(TvmCode).cycles for op in after.ops] == [3 * LOAD_CYCLES] * 2
     assert [after.constants[name].tolist() for name in after.ops[1].inputs[1:]] == [
         [47],
         [np.float32(1.5e-05), np.float32(7.25)],

@@ -15,7 +15,7 @@ from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
 from npukit.net.reference import evaluate
-from npukit.passes import PLACING, Wanted, run_passes
+from npukit.passes import PLACING, PassOptions, run_passes
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
@@ -31,7 +31,7 @@ from plan.assignments import emitted_frame
 
 BOARD = load_board("pe-mesh")
 ENGINES = with_core(plugins_of(BOARD))
-NET = run_passes(remembering_net(), PLACING, Wanted(ENGINES))
+NET = run_passes(remembering_net(), PLACING, PassOptions(ENGINES))
 FRAMES = np.random.default_rng(9).integers(-128, 128, (6, 1, 16)).astype(np.int8)
 
 

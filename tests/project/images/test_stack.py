@@ -30,7 +30,7 @@ CORE = CORES["cortex-m4f"]
 LINK = "SECTIONS { .text 0 : { *(.text.all) } .rodata : { *(.rodata.all) } }"
 
 
-def bound(folder: Path, body: str, **indirect: tuple[str, ...]) -> StackReport:
+def bound(folder: Path, body: str) -> StackReport:
     """The report for assembly in which `end` marks the end of each function."""
     (folder / "code.S").write_text(HEAD + body + FAULT)
     (folder / "link.ld").write_text(LINK)
@@ -39,7 +39,7 @@ def bound(folder: Path, body: str, **indirect: tuple[str, ...]) -> StackReport:
     link = ["-nostdlib", "-Wl,-e,reset_handler", "-T", "link.ld", "code.o", "-o", "code.elf"]
     for step in (["-g", "-c", "code.S", "-o", "code.o"], link):
         subprocess.run([*compiler.command, *target, *step], cwd=folder, check=True, timeout=120)
-    return stack_bound(folder / "code.elf", [folder / "code.o"], indirect, CORE)
+    return stack_bound(folder / "code.elf", [folder / "code.o"], CORE)
 
 
 def end(name: str) -> str:

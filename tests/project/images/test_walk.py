@@ -7,8 +7,8 @@ from pathlib import Path
 
 from helpers import toolchain
 from npukit.board.cores import CORES
-from npukit.project.images.disassembly import frame_of
 from npukit.project.images.elf import Elf
+from npukit.project.images.walk import frame_of
 from npukit.project.toolchain import target_flags
 
 RISC_V = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -11,14 +12,15 @@ import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.layout import Layout
-from npukit.accel.interface import Routine
+from npukit.accel.interface import Cost, Lowered, Routine, Tile
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
 
 WORD = 4
-PROLOGUE = ".syntax unified\n.thumb\n.text\n"
 _DIGEST_DIGITS = 8
 _ENTRY_INSTRUCTIONS, _ENTRY_BYTES, _ENTRY_CYCLES = 3, 12, 4
 """Instructions, bytes and cycles to enter a routine with constants: two halves of their address, and a branch."""
-_BRANCH_CYCLES, _MOVE_BYTES, _WORD = 2, 2, 4
+_BRANCH_CYCLES, _MOVE_BYTES = 2, 2
 
 
 @dataclass(frozen=True)
@@ -74,24 +76,8 @@ class Kernel:
         return self.body.cycles + entry_cycles(constants=bool(self.constants))
 
     @property
-    def entry(self) -> str:
-        """The instructions that load the address of the layer's constants and branch to the shared routine."""
-        lines = [f".global {self.symbol}", ".thumb_func", f"{self.symbol}:"]
-        if self.constants:
-            symbol = self.constants[0].symbol
-            lines += [f"    movw r12, #:lower16:{symbol}", f"    movt r12, #:upper16:{symbol}"]
-        return "\n".join([*lines, f"    b.w {self.routine.name}", ""])
-
-    @property
-    def assembly(self) -> str:
-        return PROLOGUE + self.routine.assembly + self.entry
-
-    @property
-    def code_bytes(self) -> int:
-        return self.routine.bytes + self.entry_bytes
-
-    @property
     def entry_bytes(self) -> int:
+        """Bytes to load the address of the layer's constants and to branch to the shared routine."""
         return _ENTRY_BYTES if self.constants else 4
 
     @property
@@ -131,9 +117,35 @@ def function(note: str, body: Assembly, *, constants: bool, pointers: int = 4) -
 
 def _in_words(size: int) -> int:
     """The size rounded up to words, where functions begin."""
-    return -(-size // _WORD) * _WORD
+    return -(-size // WORD) * WORD
 
 
 def entry_cycles(*, constants: bool) -> int:
     """Cycles to enter a routine, with or without the address of its constants."""
     return _ENTRY_CYCLES if constants else _BRANCH_CYCLES
+
+
+class BoxRoutine:
+    """An op of the core as routines for any box of the output. `note`: the routine's name for people."""
+
+    note: str
+
+    def bodies(self, net: Net, op: Op, output: Box) -> Sequence[Assembly]:
+        """The routines for a box of the output, with dense operands and output."""
+        raise NotImplementedError
+
+    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+        """The cost of a box of the output. Routines take the address of their constants."""
+        cycles = sum(body.cycles + entry_cycles(constants=True) for body in self.bodies(net, op, output))
+        return Cost(cycles, self.constants_of(output).nbytes, constants_key=self.note)
+
+    def constants_of(self, output: Box) -> np.ndarray:
+        """The constants for a box of the output."""
+        raise NotImplementedError
+
+    def codes(self, net: Net, op: Op, output: Box) -> Iterator[SharedRoutine]:
+        return map(routine, self.bodies(net, op, output))
+
+    def lowered(self, tile: Tile) -> Lowered | None:
+        """The tile as routines; None if the boxes lie in larger tensors in a way that needs too many loops."""
+        raise NotImplementedError

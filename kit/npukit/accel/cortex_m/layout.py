@@ -24,8 +24,7 @@ class Order(Enum):
     """the same in halfwords, for any zero point; planes begin at words, rows need not"""
 
 
-_ELEMENT_BYTES = {Order.PIXELS: 1, Order.PLANES8: 1, Order.PLANES16: 2}
-_ELEMENT_TYPES = {Order.PIXELS: np.int8, Order.PLANES8: np.uint8, Order.PLANES16: np.int16}
+ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "int16"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Layout:
 
     @property
     def element_bytes(self) -> int:
-        return _ELEMENT_BYTES[self.order]
+        return np.dtype(ELEMENT_TYPES[self.order]).itemsize
 
     @property
     def channel_stride(self) -> int:
@@ -80,17 +79,6 @@ class Layout:
         mine, others = (self.row_stride, self.column_stride), (other.row_stride, other.column_stride)
         return self.origin >= other.origin and all(a >= b for a, b in zip(mine, others, strict=True))
 
-    def pack(self, values: np.ndarray, zero_point: int) -> np.ndarray:
-        """The bytes of a tensor of int8 values in this layout."""
-        memory = np.full(self.bytes, zero_point & 0xFF if self.order is Order.PIXELS else 0, np.uint8)
-        self._view(memory)[...] = values if self.order is Order.PIXELS else values.astype(np.int64) - zero_point
-        return memory
-
-    def unpack(self, memory: np.ndarray, zero_point: int) -> np.ndarray:
-        """The int8 values of a tensor from the bytes in this layout."""
-        values = self._view(np.ascontiguousarray(memory).view(np.uint8)).astype(np.int64)
-        return (values if self.order is Order.PIXELS else values + zero_point).astype(np.int8)
-
     @property
     def _pixel_bytes(self) -> int:
         return self.shape[2] if self.order is Order.PIXELS else self.element_bytes
@@ -106,9 +94,3 @@ class Layout:
 
     def _stored(self, axis: int) -> int:
         return self.shape[axis] + self.border[axis] + self.border[axis + 2]
-
-    def _view(self, memory: np.ndarray) -> np.ndarray:
-        strides = (self.row_stride, self.column_stride, self.channel_stride)
-        elements = memory[self.origin :].view(np.uint8)
-        dtype = _ELEMENT_TYPES[self.order]
-        return np.ndarray(self.shape, dtype, buffer=elements.data, strides=strides)

@@ -25,7 +25,7 @@ INPUT = -1
 _MACS_PER_BYTE_WORTH = 350_000
 """Number of products of a network in which a byte of code must save one instruction or cycle a frame. With 100,000 the
 MLPerf Tiny networks take 1.2 to 2.0 % longer and 5 to 10 KB less flash, with a million 0.1 to 0.9 % less and 1 to 12 KB
-more (`benchmarks/core/kernel_constants.py`)."""
+more (`benchmarks/core/kernel_constants.md`)."""
 
 _MEMORY_BYTE_WORTH, _CYCLES_WORTH_A_BYTE = 4, 1000
 """Factor on the savings per byte of code for the objective `memory`; instructions and cycles worth a byte of flash."""
@@ -36,7 +36,7 @@ _NO_KERNEL_COST = 1e12
 _WORTH_SAVING, _WORTH_SPENDING = 0.75, 1.02
 """Limits of alternative layouts, relative to the cheapest choice: SRAM, then time and flash. Without alternative
 layouts keyword spotting is 1.5 % faster and takes 8 KB of SRAM more, visual wake words 1.0 % and 27 KB; 0.9 and 1.1
-decide nothing (`benchmarks/core/kernel_constants.py`)."""
+decide nothing (`benchmarks/core/kernel_constants.md`)."""
 
 AS_USUAL: Mapping[int, float] = {}
 
@@ -209,7 +209,7 @@ def choose(
     a byte of code must save more than usual.
     """
     nodes = tuple(nodes)
-    search = _Search(nodes, objective, sram, code_worth, fetches, constant_cycles)
+    search = _Search(nodes, objective, sram, fetches, constant_cycles, code_worth)
     best = search.best()
     calls = tuple(call for each in best.nodes for call in each.calls)
     layouts = dict([search.start.layout, *(each.layout for each in best.nodes)])
@@ -224,22 +224,17 @@ class _Search:
         nodes: tuple[Node, ...],
         objective: str,
         sram: int | None,
-        code_worth: Mapping[int, float],
         fetches: Fetches,
         constant_cycles: ConstantCycles,
+        code_worth: Mapping[int, float],
     ) -> None:
-        self._nodes = nodes
-        self._constant_cycles = constant_cycles
-        self._objective = objective
-        self._sram = sram
+        self._nodes, self._objective, self._sram = nodes, objective, sram
+        self._fetches, self._constant_cycles = fetches, constant_cycles
         self._consumers = _consumers(nodes)
         self._found: dict[tuple[int, tuple[Layout, ...], Layout], tuple[list[Kernel], tuple[Refusal, ...]]] = {}
         more = _MEMORY_BYTE_WORTH if objective == "memory" else 1
-        self._fetches = fetches
-        self._worth = [
-            CodeWorth(worth * code_worth.get(index, 1) * more, *fetches)
-            for index, worth in enumerate(_byte_worth(nodes))
-        ]
+        worths = (worth * code_worth.get(index, 1) * more for index, worth in enumerate(_byte_worth(nodes)))
+        self._worth = [CodeWorth(worth, *fetches) for worth in worths]
         self.input_layout = Layout(Order.PIXELS, next(node.shape for node in nodes if INPUT in node.inputs))
         self.start = _Partial(0.0, 0, frozenset(), None, (), (INPUT, self.input_layout))
 
@@ -247,7 +242,10 @@ class _Search:
         """The cheapest choice for all nodes."""
         partials = {((INPUT, self.input_layout),): self.start}
         for index, node in enumerate(self._nodes):
-            partials = self._extended(index, partials)
+            extended: dict[State, _Partial] = {}
+            for (state, before), target in product(partials.items(), self._candidates(index)):
+                self._extend(index, dict(state), before, target, extended)
+            partials = extended
             if not partials:
                 raise DoesNotFit(
                     f"{node.name} does not fit {self._sram} bytes of SRAM",
@@ -255,22 +253,10 @@ class _Search:
                 )
         return min(partials.values(), key=lambda each: each.cost)
 
-    def _extended(self, index: int, partials: Mapping[State, _Partial]) -> dict[State, _Partial]:
-        """All states after the next node, each with the cheapest partial choice."""
-        result: dict[State, _Partial] = {}
-        for state, before in partials.items():
-            for target in self._candidates(index):
-                self._extend(index, dict(state), before, target, result)
-        return result
-
     def _extend(
-        self,
-        index: int,
-        layouts: dict[int, Layout],
-        before: _Partial,
-        target: Layout,
-        result: dict[State, _Partial],
+        self, index: int, layouts: dict[int, Layout], before: _Partial, target: Layout, result: dict[State, _Partial]
     ) -> None:
+        """Add the states after a node with the layout `target`, each with its cheapest partial choice."""
         sources = tuple(layouts[i] for i in self._nodes[index].inputs)
         alive = sum(layout.bytes for layout in layouts.values()) + target.bytes
         after = {**layouts, index: target}
@@ -298,8 +284,9 @@ class _Search:
             added = 0
             if call.kernel is not None:
                 added = call.kernel.constant_bytes + call.kernel.entry_bytes
-                added += 0 if call.kernel.routine.name in routines else call.kernel.routine.bytes
-                routines = routines if call.kernel.routine.name in routines else routines | {call.kernel.routine.name}
+                if call.kernel.routine.name not in routines:
+                    added += call.kernel.routine.bytes
+                    routines |= {call.kernel.routine.name}
             cost += self._cost(call, added)
         return _Partial(cost, max(before.live_bytes, live), routines, before, calls, (index, target))
 
@@ -365,18 +352,17 @@ def _consumers(nodes: Sequence[Node]) -> dict[int, list[int]]:
 
 def _byte_worth(nodes: Sequence[Node]) -> list[float]:
     """The time that a byte of each layer's code must save: more in large networks, less if layers share the code."""
-    signatures = [_signature(node.layer) for node in nodes]
-    alike, macs = Counter(signatures), sum(macs_of(node.layer.net, node.layer.op) for node in nodes if node.layer)
-    return [macs / _MACS_PER_BYTE_WORTH / alike[signature] for signature in signatures]
+    shared = [_code_key(node.layer) for node in nodes]
+    count, macs = Counter(shared), sum(macs_of(node.layer.net, node.layer.op) for node in nodes if node.layer)
+    return [macs / _MACS_PER_BYTE_WORTH / count[key] for key in shared]
 
 
-def _signature(layer: OpView | None) -> tuple:
+def _code_key(layer: OpView | None) -> tuple:
     """A key, equal for layers that can share code."""
     return (type(layer.attributes), layer.input_shape, layer.output_shape, layer.window) if layer else ()
 
 
 def _hull(paddings: Sequence[Padding]) -> Padding:
-    if not paddings:
-        return NO_PADDING
-    top, left, bottom, right = (max(side) for side in zip(*paddings, strict=True))
+    """The smallest border that includes every padding."""
+    top, left, bottom, right = (max(side) for side in zip(NO_PADDING, *paddings, strict=True))
     return top, left, bottom, right

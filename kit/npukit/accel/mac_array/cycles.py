@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from npukit.accel.geometry import Plane, depth_of, window_of
 from npukit.board.board import AcceleratorSlot
@@ -65,10 +66,8 @@ class Figures:
 
 def along_pixels(figures: Figures, plane: Plane, depth: int) -> bool:
     """True if the wide axis of the array is faster along pixels than along channels."""
-    pixels, channels = (
-        figures.convolution(plane.pixels, plane.channels, depth, along_pixels=choice) for choice in (True, False)
-    )
-    return pixels < channels
+    cycles = partial(figures.convolution, plane.pixels, plane.channels, depth)
+    return cycles(along_pixels=True) < cycles(along_pixels=False)
 
 
 def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures) -> int:

@@ -8,10 +8,11 @@ import numpy as np
 
 from npukit.accel.filters import rows_and_biases
 from npukit.accel.geometry import window_of
-from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
 from npukit.net.net import Net, Op
 from npukit.net.ops import Mean, Sums
 from npukit.net.requantize import mean_rescaling, multiply_by_quantized_multiplier, requantization
+
+LOWEST, HIGHEST = -128, 127
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,14 +23,6 @@ class Filter:
     bias: np.ndarray
     multipliers: np.ndarray
     shifts: np.ndarray
-
-    @property
-    def channels(self) -> int:
-        return self.weights.shape[0]
-
-    @property
-    def depth(self) -> int:
-        return self.weights.shape[1]
 
     @property
     def bits(self) -> int:
@@ -58,8 +51,12 @@ def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:
     """The op's filter. A channel that can overflow but has a single possible result becomes a constant."""
     if op.kind == Mean.kind:
         return _sums(net, op)
-    raw = _raw_filter(net, op)
-    return raw if isinstance(op.attributes, Sums) else _settle(raw, net, op, accumulator_bits)
+    weights, folded = rows_and_biases(net, op)
+    if isinstance(op.attributes, Sums):
+        return Filter(weights, folded, np.zeros_like(folded), np.zeros_like(folded))
+    scaling = requantization(net, op)
+    factors = (np.asarray(each, np.int64) for each in (scaling.multipliers, scaling.shifts))
+    return _settle(Filter(weights, folded, *factors), net, op, accumulator_bits)
 
 
 def _sums(net: Net, op: Op) -> Filter:
@@ -69,14 +66,6 @@ def _sums(net: Net, op: Op) -> Filter:
     bias = -taps * (quantization.zero_point if quantization else 0)
     columns = (np.full(channels, value, np.int64) for value in (bias, scaling.multiplier, scaling.shift))
     return Filter(np.ones((channels, taps), np.int64), *columns)
-
-
-def _raw_filter(net: Net, op: Op) -> Filter:
-    weights, folded = rows_and_biases(net, op)
-    if isinstance(op.attributes, Sums):
-        return Filter(weights, folded, np.zeros_like(folded), np.zeros_like(folded))
-    scaling = requantization(net, op)
-    return Filter(weights, folded, np.asarray(scaling.multipliers, np.int64), np.asarray(scaling.shifts, np.int64))
 
 
 def _settle(raw: Filter, net: Net, op: Op, accumulator_bits: int) -> Filter:
@@ -109,3 +98,15 @@ def _output(net: Net, op: Op, raw: Filter, accumulator: np.ndarray) -> np.ndarra
 def _zero_out(net: Net, op: Op) -> int:
     quantization = net.tensor(op.output).quantization
     return quantization.zero_point if quantization else 0
+
+
+def accumulator_bounds(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest sum of each channel over all int8 inputs; `weights` [channel, depth]."""
+    wide = weights.astype(np.int64)
+    negative, positive = np.minimum(wide, 0).sum(1), np.maximum(wide, 0).sum(1)
+    return bias + positive * LOWEST + negative * HIGHEST, bias + positive * HIGHEST + negative * LOWEST
+
+
+def bits_needed(low: np.ndarray, high: np.ndarray) -> int:
+    """Bits of the narrowest two's complement accumulator for final sums in these bounds; intermediate sums may wrap."""
+    return max(int(max(-low.min() - 1, high.max(), 0)).bit_length() + 1, 1)

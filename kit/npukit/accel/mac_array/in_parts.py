@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Call, ConstantArray, Field, Lowered, Tile
-from npukit.accel.mac_array.bounds import accumulator_bounds, bits_needed
 from npukit.accel.mac_array.cycles import RAW_WRITE_BACK, Figures, ceil_div
-from npukit.accel.mac_array.filters import Filter, filter_of
-from npukit.accel.mac_array.packing import pack_parameters, pack_weights, weight_bytes
+from npukit.accel.mac_array.filters import Filter, accumulator_bounds, bits_needed, filter_of
+from npukit.accel.mac_array.packing import pack_parameters, pack_weights, parameter_bytes, weight_bytes
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d
 
@@ -45,7 +45,7 @@ def parts_for(net: Net, op: Op, figures: Figures) -> int | str:
     if _rows_of_padding(net, op):
         return f"its sums can need {wide.bits} bits, and it has rows of nothing but padding"
     depth = net.tensor(op.inputs[0]).shape[-1]
-    weights = wide.weights.reshape(wide.channels, -1, depth).astype(np.int64)
+    weights = wide.weights.reshape(len(wide.weights), -1, depth).astype(np.int64)
     for parts in range(1, depth + 1):
         size = ceil_div(depth, parts)
         if all(_bits(weights[:, :, at : at + size]) <= figures.accumulator_bits for at in range(0, depth, size)):
@@ -83,9 +83,9 @@ class InParts:
 
     @property
     def constant_bytes(self) -> int:
-        parameters = self._blocks * self._block * self._figures.parameter_bytes_per_channel
-        channels = CHANNEL_BYTES * self._plane.channels
-        return sum(map(self._weight_bytes, self._sizes)) + parameters + channels + 4 * len(LAYER)
+        channels = self._plane.channels
+        parameters = parameter_bytes(channels, self._block, self._figures.parameter_bytes_per_channel)
+        return sum(map(self._weight_bytes, self._sizes)) + parameters + CHANNEL_BYTES * channels + 4 * len(LAYER)
 
     @property
     def scratch_bytes(self) -> int:
@@ -97,7 +97,7 @@ class InParts:
         assert tile.scratch is not None
         own = {"flags": MAC_ARRAY_PIXELS * self._pixels, "parts": len(self._sizes), "part_channels": self._part}
         layer = np.array([{**fields, **own}[word] for word in LAYER], np.int32)
-        zeros = np.zeros(chosen.channels, np.int64)
+        zeros = np.zeros(len(chosen.weights), np.int64)
         columns = np.stack([chosen.bias, chosen.multipliers, chosen.shifts], axis=1)
         constants = (
             ConstantArray(f"{tile.name}_weights", self._packed(chosen.weights), 16, "weights, part after part"),
@@ -112,21 +112,10 @@ class InParts:
     def _block(self) -> int:
         return self._figures.lanes if self._pixels else self._figures.width
 
-    @property
-    def _blocks(self) -> int:
-        return ceil_div(self._plane.channels, self._block)
-
     def _row_cycles(self, *, along_pixels: bool) -> int:
-        return sum(
-            self._figures.convolution(
-                self._plane.width,
-                self._plane.channels,
-                self._window.taps * size,
-                along_pixels=along_pixels,
-                write_back=RAW_WRITE_BACK,
-            )
-            for size in self._sizes
-        )
+        cycles = partial(self._figures.convolution, self._plane.width, self._plane.channels)
+        depths = (self._window.taps * size for size in self._sizes)
+        return sum(cycles(depth, along_pixels=along_pixels, write_back=RAW_WRITE_BACK) for depth in depths)
 
     def _weight_bytes(self, size: int) -> int:
         exact = weight_bytes(self._plane.channels, self._window.taps * size, self._block)

@@ -15,7 +15,7 @@ from npukit.accel.mac_array.packing import pack_parameters, pack_weights
 from npukit.accel.mac_array.products import Products
 from npukit.accel.mac_array.support import repeated
 from npukit.net.net import Net, Op
-from npukit.net.requantize import Multiplier, add_rescaling
+from npukit.net.requantize import add_rescaling
 
 Fields = tuple[tuple[str, Field], ...]
 _STEPS = ("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x")
@@ -57,19 +57,12 @@ def _with_residual(lowered: Lowered, tile: Tile, addition: Op) -> Lowered:
 
 
 def _convolution(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
+    """A convolution. Sums are accumulators without requantisation."""
     chosen = _chosen_channels(tile, filters)
-    wide = along_pixels(figures, Plane.of(tile.output.box), chosen.depth)
-    block = figures.lanes if wide else figures.width
-    flags: Fields = (("flags", "MAC_ARRAY_PIXELS"),) if wide else ()
-    return _filtered(tile, chosen, block, "MAC_ARRAY_CONVOLUTION", flags)
-
-
-def _sums(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
-    """A convolution that writes its accumulators without requantisation."""
-    chosen = _chosen_channels(tile, filters)
-    wide = along_pixels(figures, Plane.of(tile.output.box), chosen.depth)
-    block, pixels = (figures.lanes, " | MAC_ARRAY_PIXELS") if wide else (figures.width, "")
-    return _filtered(tile, chosen, block, "MAC_ARRAY_CONVOLUTION", (("flags", f"MAC_ARRAY_RAW{pixels}"),))
+    wide = along_pixels(figures, Plane.of(tile.output.box), chosen.weights.shape[1])
+    flags = ["MAC_ARRAY_RAW"] * (tile.op.kind == "sums") + ["MAC_ARRAY_PIXELS"] * wide
+    fields: Fields = (("flags", " | ".join(flags)),) if flags else ()
+    return _filtered(tile, chosen, figures.lanes if wide else figures.width, "MAC_ARRAY_CONVOLUTION", fields)
 
 
 def _products(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
@@ -96,14 +89,10 @@ def _depthwise(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
 
 def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields) -> Lowered:
     weights, parameters = f"{tile.name}_weights", f"{tile.name}_parameters"
+    packed = pack_parameters(chosen.bias, chosen.multipliers, chosen.shifts, block)
     constants = (
         ConstantArray(weights, pack_weights(chosen.weights, block), 16, "weights"),
-        ConstantArray(
-            parameters,
-            pack_parameters(chosen.bias, chosen.multipliers, chosen.shifts, block),
-            4,
-            "biases, multipliers, shifts",
-        ),
+        ConstantArray(parameters, packed, 4, "biases, multipliers, shifts"),
     )
     fields: Fields = (
         ("kind", kind),
@@ -168,14 +157,11 @@ def addition_block(net: Net, op: Op, first: str) -> np.ndarray:
     """The eight words of `struct mac_array_addition` for the operand `first`, then the other operand. Addition
     commutes."""
     scaling = add_rescaling(net, op)
-    operands = [(_zero(net, n), *_words(s)) for n, s in zip(op.inputs, (scaling.first, scaling.second), strict=True)]
+    factors = zip(op.inputs, (scaling.first, scaling.second), strict=True)
+    operands = [(_zero(net, name), factor.multiplier, factor.shift) for name, factor in factors]
     if op.inputs[0] != first:
         operands.reverse()
-    return np.array([*operands[0], *operands[1], *_words(scaling.output)], np.int32)
-
-
-def _words(factor: Multiplier) -> tuple[int, int]:
-    return factor.multiplier, factor.shift
+    return np.array([*operands[0], *operands[1], scaling.output.multiplier, scaling.output.shift], np.int32)
 
 
 def _chosen_channels(tile: Tile, filters: KnownFilters) -> Filter:
@@ -190,13 +176,8 @@ def _operands(tile: Tile) -> Fields:
 def _window(tile: Tile) -> Fields:
     window = window_of(tile.net, tile.op)
     top, left = window.padding_of(tile.output.box, tile.inputs[0].box)
-    return tuple(
-        zip(
-            (*_STEPS, "pad_top", "pad_left"),
-            (*window.kernel, *window.strides, *window.dilation, top, left),
-            strict=True,
-        )
-    )
+    values = (*window.kernel, *window.strides, *window.dilation, top, left)
+    return tuple(zip((*_STEPS, "pad_top", "pad_left"), values, strict=True))
 
 
 def _output_stage(tile: Tile) -> Fields:
@@ -222,7 +203,7 @@ _LOWERINGS = {
     "average_pool": _pool,
     "max_pool": _pool,
     "mean": _depthwise,
-    "sums": _sums,
+    "sums": _convolution,
     "matmul": _products,
 }
 

@@ -17,19 +17,12 @@ def pack_weights(weights: np.ndarray, block: int) -> np.ndarray:
 
 def pack_parameters(bias: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray, block: int) -> np.ndarray:
     """Biases, multipliers and shifts in blocks of `block` channels, as bytes."""
-    count = ceil_div(len(bias), block)
-    columns = [
-        _blocks(bias, "<i4", count, block),
-        _blocks(multipliers, "<i4", count, block),
-        _blocks(shifts, "i1", count, block),
-    ]
-    return np.concatenate([column.view(np.uint8).reshape(count, -1) for column in columns], axis=1).ravel()
-
-
-def _blocks(values: np.ndarray, dtype: str, count: int, block: int) -> np.ndarray:
-    padded = np.zeros(count * block, dtype)
-    padded[: len(values)] = values
-    return padded.reshape(count, block)
+    count, columns = ceil_div(len(bias), block), []
+    for values, dtype in ((bias, "<i4"), (multipliers, "<i4"), (shifts, "i1")):
+        padded = np.zeros(count * block, dtype)
+        padded[: len(values)] = values
+        columns.append(padded.view(np.uint8).reshape(count, -1))
+    return np.concatenate(columns, axis=1).ravel()
 
 
 def weight_bytes(channels: int, depth: int, block: int) -> int:

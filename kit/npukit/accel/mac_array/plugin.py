@@ -66,9 +66,11 @@ class MacArray:
         if op.kind == Matmul.kind:
             products = Products.of(net, op, output, self.figures)
             return Cost(products.cycles, products.parameter_bytes + products.count * COMMAND_BYTES)
-        constants = self._constant_bytes(net, op, plane) + COMMAND_BYTES
-        cycles, form = cycles_of(net, op, plane, self.figures), self._form(net, op, plane)
-        return Cost(cycles, constants, constants_key=form, aliases=_added(net, op))
+        constants = sum(self._constant_bytes_of(net, part, plane) for part in op.parts) + COMMAND_BYTES
+        main, form = op.parts[0], None
+        if main.kind in ("conv2d", "depthwise_conv2d", "dense", "sums"):
+            form = f"blocks of {self._filter_form(net, main, plane)[1]}"
+        return Cost(cycles_of(net, op, plane, self.figures), constants, constants_key=form, aliases=_added(net, op))
 
     def lower(self, tile: Tile) -> Lowered:
         return lower(tile, self.figures, self._filters, self._parts(tile.net, tile.op))
@@ -89,16 +91,6 @@ class MacArray:
             assert isinstance(parts, int), "a refused op has no cost"
             known = self._known[op.name] = (weights, bias, parts)
         return known[2]
-
-    def _form(self, net: Net, op: Op, plane: Plane) -> str | None:
-        """The constants' key: the block size, the only property of weights and parameters that depends on the tile's
-        shape."""
-        main = op.parts[0]
-        filtered = main.kind in ("conv2d", "depthwise_conv2d", "dense", "sums")
-        return f"blocks of {self._filter_form(net, main, plane)[1]}" if filtered else None
-
-    def _constant_bytes(self, net: Net, op: Op, plane: Plane) -> int:
-        return sum(self._constant_bytes_of(net, part, plane) for part in op.parts)
 
     def _constant_bytes_of(self, net: Net, op: Op, plane: Plane) -> int:
         if op.kind == "add":

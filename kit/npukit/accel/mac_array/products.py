@@ -81,25 +81,24 @@ class Products:
 
     def commands(self, tile: Tile) -> Iterator[Fields]:
         """The addresses, sizes and strides in each command."""
-        axes = (*operand_axes(tile.op), ())
-        first, second = (
-            _Matrices.of(operand, order, len(self.leading)) for operand, order in zip(tile.inputs, axes, strict=False)
-        )
-        made = _Matrices.of(tile.output, _inverse(tile.op.of(Matmul).result), len(self.leading))
-        first, second = self.in_turn(first, second)
+        orders, leading = (*operand_axes(tile.op), ()), len(self.leading)
+        operands = (_Matrices.of(operand, axes, leading) for operand, axes in zip(tile.inputs, orders, strict=False))
+        first, second = self.in_turn(*operands)
+        result = tile.op.of(Matmul).result
+        made = _Matrices.of(tile.output, untransposed(range(len(result)), result), leading)
         for position in product(*map(range, self.leading)):
             yield (
                 ("input", first.at(position)),
                 ("input_height", 1),
                 ("input_width", self.rows),
-                ("input_pixel_stride", first.strides[1 if self.turned else 0]),
+                ("input_pixel_stride", first.strides[self.turned]),
                 ("input_channels", self.depth),
                 ("weights", second.at(position)),
-                ("second_row_stride", second.strides[1 if self.along_pixels and not self.turned else 0]),
+                ("second_row_stride", second.strides[self.along_pixels and not self.turned]),
                 ("output", made.at(position)),
                 ("output_height", 1),
                 ("output_width", self.rows),
-                ("output_pixel_stride", made.strides[1 if self.turned else 0]),
+                ("output_pixel_stride", made.strides[self.turned]),
                 ("output_channels", self.columns),
             )
 
@@ -121,7 +120,3 @@ class _Matrices:
     def at(self, position: tuple[int, ...]) -> Address:
         offset = sum(place * stride for place, stride in zip(position, self.leading, strict=True))
         return Address(self.address.symbol, self.address.offset + offset)
-
-
-def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
-    return untransposed(range(len(axes)), axes)

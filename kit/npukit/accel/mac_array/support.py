@@ -34,8 +34,7 @@ def refusal(net: Net, op: Op, figures: Figures) -> str | None:
 
 
 def _refusal(net: Net, op: Op, figures: Figures) -> str | None:
-    rules = _RULES.get(type(op.attributes))
-    if rules is None:
+    if (rules := _RULES.get(type(op.attributes))) is None:
         return f"the MAC array has no {op.kind}"
     reasons = (rule(net, op, figures) for rule in (_int8, _one_batch, *rules))
     return next((reason for reason in reasons if reason), None)

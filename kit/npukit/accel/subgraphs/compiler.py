@@ -76,21 +76,18 @@ class NetworkCompiler:
     def compiled(self, net: Net, op: Op) -> CompiledBlob | RefusedSubgraph:
         subgraph = self._written(net, op)
         if subgraph not in self._answers:
-            self._answers[subgraph] = self._compile(subgraph, op)
+            folder = Path(tempfile.mkdtemp(prefix=f"{self._name}-"))
+            (folder / f"subgraph.{self._form}").write_bytes(subgraph)
+            self._run(folder, op)
+            answer = self._read(folder, op)
+            shutil.rmtree(folder)
+            self._answers[subgraph] = answer
         return self._answers[subgraph]
 
     def _written(self, net: Net, op: Op) -> bytes:
         if self._form != "json":
             return subgraph_tflite(net, op) if self._form == "tflite" else subgraph_onnx(net, op)
         return subgraph_text(net, op, self._figures).encode()
-
-    def _compile(self, subgraph: bytes, op: Op) -> CompiledBlob | RefusedSubgraph:
-        folder = Path(tempfile.mkdtemp(prefix=f"{self._name}-"))
-        (folder / f"subgraph.{self._form}").write_bytes(subgraph)
-        self._run(folder, op)
-        answer = self._read(folder, op)
-        shutil.rmtree(folder)
-        return answer
 
     def _run(self, folder: Path, op: Op) -> None:
         try:
@@ -117,7 +114,5 @@ class NetworkCompiler:
 
     def _wrong(self, folder: Path, op: Op, what: str) -> NpukitError:
         command = f"cd {folder} && {shlex.join(self._command)}"
-        return NpukitError(
-            f"the network compiler of {self._name} {what}; it had to compile {op.name} ({op.title})",
-            tries=[command, "docs/plug-in.md says what it reads and writes", "--engine cpu"],
-        )
+        fact = f"the network compiler of {self._name} {what}; it had to compile {op.name} ({op.title})"
+        return NpukitError(fact, tries=[command, "docs/plug-in.md says what it reads and writes", "--engine cpu"])

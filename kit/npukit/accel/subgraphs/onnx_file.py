@@ -14,28 +14,8 @@ import numpy as np
 
 from npukit.accel.geometry import window_of
 from npukit.errors import NpukitError
+from npukit.net import ops
 from npukit.net.net import Net, Op
-from npukit.net.ops import (
-    Add,
-    Attributes,
-    AveragePool,
-    Concat,
-    Conv2d,
-    Dense,
-    DepthwiseConv2d,
-    Maximum,
-    MaxPool,
-    Mean,
-    Minimum,
-    Multiply,
-    Pad,
-    Requantize,
-    Reshape,
-    Slice,
-    Softmax,
-    Subtract,
-    Transpose,
-)
 from npukit.net.requantize import quantization
 
 if TYPE_CHECKING:
@@ -169,7 +149,7 @@ class _Graph:
 def _convolution(graph: _Graph, op: Op) -> None:
     window, values = window_of(graph.net, op), graph.net.constants[op.inputs[1]]
     given = graph.net.tensor(op.inputs[0]).shape[-1]
-    depthwise = isinstance(op.attributes, DepthwiseConv2d)
+    depthwise = isinstance(op.attributes, ops.DepthwiseConv2d)
     shaped = values.transpose(3, 0, 1, 2) if depthwise else values.transpose(0, 3, 1, 2)
     inputs = [graph.real(op.inputs[0], FIRST), graph.weights(op, shaped, 0), graph.biases(op)]
     options = {"strides": window.strides, "dilations": window.dilation, "pads": window.padding}
@@ -179,7 +159,7 @@ def _convolution(graph: _Graph, op: Op) -> None:
 
 def _pool(graph: _Graph, op: Op) -> None:
     window = window_of(graph.net, op)
-    kind = "MaxPool" if isinstance(op.attributes, MaxPool) else "AveragePool"
+    kind = "MaxPool" if isinstance(op.attributes, ops.MaxPool) else "AveragePool"
     options = {"kernel_shape": window.kernel, "strides": window.strides, "pads": window.padding}
     real = graph.node(kind, [graph.real(op.inputs[0], FIRST)], f"{op.name} real", **options)
     graph.result(op, real, FIRST)
@@ -224,14 +204,14 @@ def _reshape(graph: _Graph, op: Op) -> None:
 
 def _softmax(graph: _Graph, op: Op) -> None:
     real = graph.real(op.inputs[0])
-    if op.of(Softmax).beta != 1.0:
-        beta = graph.constant(f"{op.name} beta", np.array(op.of(Softmax).beta, np.float32))
+    if op.of(ops.Softmax).beta != 1.0:
+        beta = graph.constant(f"{op.name} beta", np.array(op.of(ops.Softmax).beta, np.float32))
         real = graph.node("Mul", [real, beta], f"{op.name} scaled")
     graph.result(op, graph.node("Softmax", [real], f"{op.name} real", axis=-1))
 
 
 def _pad(graph: _Graph, op: Op) -> None:
-    known, attributes = quantization(graph.net, op.inputs[0]), op.attributes
+    known, attributes = quantization(graph.net, op.inputs[0]), op.of(ops.Pad)
     amounts = graph.numbers(op, "pads", (*attributes.before, *attributes.after))
     value = np.array((attributes.value - known.zero_point) * known.scale, np.float32)
     inputs = [graph.real(op.inputs[0]), amounts, graph.constant(f"{op.name} filler", value)]
@@ -239,7 +219,7 @@ def _pad(graph: _Graph, op: Op) -> None:
 
 
 def _slice(graph: _Graph, op: Op) -> None:
-    attributes = op.of(Slice)
+    attributes = op.of(ops.Slice)
     if min(attributes.strides) < 1:
         raise NpukitError(f"{op.name}: ONNX has no form of a slice that goes backwards here")
     axes = tuple(range(len(attributes.begin)))
@@ -248,25 +228,25 @@ def _slice(graph: _Graph, op: Op) -> None:
     graph.result(op, graph.node("Slice", inputs, f"{op.name} real"))
 
 
-_FORMS: Mapping[type[Attributes], Callable[[_Graph, Op], None]] = {
-    Add: _elementwise("Add"),
-    AveragePool: _pool,
-    Concat: _simple("Concat", lambda given: {"axis": given.axis}),
-    Conv2d: _convolution,
-    Dense: _dense,
-    DepthwiseConv2d: _convolution,
-    MaxPool: _pool,
-    Maximum: _elementwise("Max"),
-    Mean: _simple("ReduceMean", lambda given: {"axes": given.axes, "keepdims": 1}),
-    Minimum: _elementwise("Min"),
-    Multiply: _elementwise("Mul"),
-    Pad: _pad,
-    Requantize: _requantize,
-    Reshape: _reshape,
-    Slice: _slice,
-    Softmax: _softmax,
-    Subtract: _elementwise("Sub"),
-    Transpose: _simple("Transpose", lambda given: {"perm": given.axes}),
+_FORMS: Mapping[type[ops.Attributes], Callable[[_Graph, Op], None]] = {
+    ops.Add: _elementwise("Add"),
+    ops.AveragePool: _pool,
+    ops.Concat: _simple("Concat", lambda given: {"axis": given.axis}),
+    ops.Conv2d: _convolution,
+    ops.Dense: _dense,
+    ops.DepthwiseConv2d: _convolution,
+    ops.MaxPool: _pool,
+    ops.Maximum: _elementwise("Max"),
+    ops.Mean: _simple("ReduceMean", lambda given: {"axes": given.axes, "keepdims": 1}),
+    ops.Minimum: _elementwise("Min"),
+    ops.Multiply: _elementwise("Mul"),
+    ops.Pad: _pad,
+    ops.Requantize: _requantize,
+    ops.Reshape: _reshape,
+    ops.Slice: _slice,
+    ops.Softmax: _softmax,
+    ops.Subtract: _elementwise("Sub"),
+    ops.Transpose: _simple("Transpose", lambda given: {"perm": given.axes}),
 }
 ONNX_KINDS = frozenset(kind.kind for kind in _FORMS)
 """Kinds of op with an ONNX form."""

@@ -14,29 +14,8 @@ import tflite
 from npukit.accel.geometry import Window, window_of
 from npukit.accel.subgraphs.tflite_writer import Model, ModelWriter
 from npukit.errors import NpukitError
+from npukit.net import ops
 from npukit.net.net import Net, Op
-from npukit.net.ops import (
-    Add,
-    Attributes,
-    AveragePool,
-    Concat,
-    Conv2d,
-    Dense,
-    DepthwiseConv2d,
-    Maximum,
-    MaxPool,
-    Mean,
-    Minimum,
-    Multiply,
-    Pad,
-    Padding,
-    Requantize,
-    Reshape,
-    Slice,
-    Softmax,
-    Subtract,
-    Transpose,
-)
 from npukit.net.requantize import quantization
 from npukit.net.tensor import Quantization, Tensor
 
@@ -48,22 +27,15 @@ def subgraph_tflite(net: Net, op: Op) -> bytes:
     """The op's parts as a TFLite file. Raises NpukitError for a kind of op without a TFLite form."""
     model = Model(net.alone(op))
     for part in model.net.ops:
-        _write_op(model, part)
+        write = _FORMS.get(type(part.attributes))
+        if write is None:
+            fact = f"{part.name}: TFLite has no form of {part.kind} here"
+            raise NpukitError(fact, tries=["refuse this kind in the plug-in"])
+        write(model, part)
     return ModelWriter(model).finish()
 
 
-def _write_op(model: Model, op: Op) -> None:
-    write = _FORMS.get(type(op.attributes))
-    if write is None:
-        raise NpukitError(f"{op.name}: TFLite has no form of {op.kind} here", tries=["refuse this kind in the plug-in"])
-    write(model, op)
-
-
 # --- windows
-
-
-def _window_options(window: Window) -> dict[str, int]:
-    return {"StrideH": window.strides[0], "StrideW": window.strides[1]}
 
 
 def _padded(model: Model, op: Op, filler: int | None) -> tuple[str, int]:
@@ -79,7 +51,7 @@ def _padded(model: Model, op: Op, filler: int | None) -> tuple[str, int]:
     return _pad(model, op, name, window.padding, filler), tflite.Padding.VALID
 
 
-def _same(sides: Sequence[tuple[int, int]], window: Window) -> Padding | None:
+def _same(sides: Sequence[tuple[int, int]], window: Window) -> ops.Padding | None:
     """The SAME padding (top, left, bottom, right), or None if SAME gives another size of the result."""
     each = list(zip(sides, window.kernel, window.strides, window.dilation, strict=True))
     if any(result != -(-size // stride) for (size, result), _, stride, _ in each):
@@ -89,7 +61,7 @@ def _same(sides: Sequence[tuple[int, int]], window: Window) -> Padding | None:
     return top, left, totals[0] - top, totals[1] - left
 
 
-def _pad(model: Model, op: Op, name: str, padding: Padding, filler: int) -> str:
+def _pad(model: Model, op: Op, name: str, padding: ops.Padding, filler: int) -> str:
     source = model.tensors[name]
     top, left, bottom, right = padding
     batch, height, width, channels = source.shape
@@ -109,8 +81,8 @@ def _add_pad(model: Model, op: Op, name: str, target: str, amounts: Sequence[tup
 def _filter(model: Model, op: Op, code: str, **options: int) -> None:
     source, padding = _padded(model, op, quantization(model.net, op.inputs[0]).zero_point)
     window = window_of(model.net, op)
-    dilation = {"DilationHFactor": window.dilation[0], "DilationWFactor": window.dilation[1]}
-    given = {"Padding": padding, **_window_options(window), **dilation, **options}
+    given = {"Padding": padding, "StrideH": window.strides[0], "StrideW": window.strides[1], **options}
+    given |= {"DilationHFactor": window.dilation[0], "DilationWFactor": window.dilation[1]}
     _clamped(model, op, code, (source, *_weights(model, op)), given)
 
 
@@ -141,11 +113,12 @@ def _dense(model: Model, op: Op) -> None:
 
 
 def _pool(model: Model, op: Op) -> None:
-    maximum = isinstance(op.attributes, MaxPool)
+    maximum = isinstance(op.attributes, ops.MaxPool)
     source, padding = _padded(model, op, _WHOLE[0] if maximum else None)
     window, code = window_of(model.net, op), "MAX_POOL_2D" if maximum else "AVERAGE_POOL_2D"
-    size = {"FilterHeight": window.kernel[0], "FilterWidth": window.kernel[1]}
-    _clamped(model, op, code, (source,), {"Padding": padding, **_window_options(window), **size}, "Pool2D")
+    given = {"Padding": padding, "StrideH": window.strides[0], "StrideW": window.strides[1]}
+    given |= {"FilterHeight": window.kernel[0], "FilterWidth": window.kernel[1]}
+    _clamped(model, op, code, (source,), given, "Pool2D")
 
 
 # --- clamps
@@ -203,54 +176,54 @@ def _reshape(model: Model, op: Op) -> None:
 
 
 def _softmax(model: Model, op: Op) -> None:
-    model.add("SOFTMAX", op.inputs, op.output, Beta=op.of(Softmax).beta)
-
-
-def _transpose(model: Model, op: Op) -> None:
-    model.add("TRANSPOSE", (op.inputs[0], model.numbers(op, "axes", op.of(Transpose).axes)), op.output)
-
-
-def _mean(model: Model, op: Op) -> None:
-    model.add("MEAN", (op.inputs[0], model.numbers(op, "axes", op.of(Mean).axes)), op.output, "Reducer", KeepDims=True)
+    model.add("SOFTMAX", op.inputs, op.output, Beta=op.of(ops.Softmax).beta)
 
 
 def _concat(model: Model, op: Op) -> None:
-    model.add("CONCATENATION", op.inputs, op.output, Axis=op.of(Concat).axis)
+    model.add("CONCATENATION", op.inputs, op.output, Axis=op.of(ops.Concat).axis)
+
+
+def _transpose(model: Model, op: Op) -> None:
+    model.add("TRANSPOSE", (op.inputs[0], model.numbers(op, "axes", op.of(ops.Transpose).axes)), op.output)
+
+
+def _mean(model: Model, op: Op) -> None:
+    axes = model.numbers(op, "axes", op.of(ops.Mean).axes)
+    model.add("MEAN", (op.inputs[0], axes), op.output, "Reducer", KeepDims=True)
 
 
 def _pad_op(model: Model, op: Op) -> None:
-    assert isinstance(op.attributes, Pad)
-    amounts = list(zip(op.attributes.before, op.attributes.after, strict=True))
-    _add_pad(model, op, op.inputs[0], op.output, amounts, op.attributes.value)
+    pad = op.of(ops.Pad)
+    _add_pad(model, op, op.inputs[0], op.output, list(zip(pad.before, pad.after, strict=True)), pad.value)
 
 
 def _slice(model: Model, op: Op) -> None:
-    attributes = op.of(Slice)
+    attributes = op.of(ops.Slice)
     if min(attributes.strides) < 1:
         raise NpukitError(f"{op.name}: TFLite has no form of a slice that goes backwards here")
     parts = {"begin": attributes.begin, "end": attributes.end, "strides": attributes.strides}
     model.add("STRIDED_SLICE", (op.inputs[0], *(model.numbers(op, *each) for each in parts.items())), op.output)
 
 
-_FORMS: Mapping[type[Attributes], Callable[[Model, Op], None]] = {
-    Add: _elementwise("ADD"),
-    AveragePool: _pool,
-    Concat: _concat,
-    Conv2d: _conv2d,
-    Dense: _dense,
-    DepthwiseConv2d: _depthwise,
-    MaxPool: _pool,
-    Maximum: _plain("MAXIMUM", "MaximumMinimum"),
-    Mean: _mean,
-    Minimum: _plain("MINIMUM", "MaximumMinimum"),
-    Multiply: _elementwise("MUL"),
-    Pad: _pad_op,
-    Requantize: _plain("QUANTIZE"),
-    Reshape: _reshape,
-    Slice: _slice,
-    Softmax: _softmax,
-    Subtract: _elementwise("SUB"),
-    Transpose: _transpose,
+_FORMS: Mapping[type[ops.Attributes], Callable[[Model, Op], None]] = {
+    ops.Add: _elementwise("ADD"),
+    ops.AveragePool: _pool,
+    ops.Concat: _concat,
+    ops.Conv2d: _conv2d,
+    ops.Dense: _dense,
+    ops.DepthwiseConv2d: _depthwise,
+    ops.MaxPool: _pool,
+    ops.Maximum: _plain("MAXIMUM", "MaximumMinimum"),
+    ops.Mean: _mean,
+    ops.Minimum: _plain("MINIMUM", "MaximumMinimum"),
+    ops.Multiply: _elementwise("MUL"),
+    ops.Pad: _pad_op,
+    ops.Requantize: _plain("QUANTIZE"),
+    ops.Reshape: _reshape,
+    ops.Slice: _slice,
+    ops.Softmax: _softmax,
+    ops.Subtract: _elementwise("SUB"),
+    ops.Transpose: _transpose,
 }
 TFLITE_KINDS = frozenset(kind.kind for kind in _FORMS)
 """Kinds of op with a TFLite form."""

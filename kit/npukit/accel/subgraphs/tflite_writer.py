@@ -43,7 +43,15 @@ class Model:
     def add(
         self, code: str, inputs: Sequence[str], output: str, table: str = "", **options: int | float | bool
     ) -> None:
-        self.operators.append(Operator(code, inputs, output, table or _table(code), options))
+        self.operators.append(
+            Operator(
+                code,
+                inputs,
+                output,
+                table or "".join(word.capitalize() for word in code.split("_")).replace("2d", "2D"),
+                options,
+            )
+        )
 
     def numbers(self, op: Op, what: str, values: Any) -> str:
         """An int32 constant that is not in the net."""
@@ -57,10 +65,6 @@ class Model:
     def between(self, tensor: Tensor) -> str:
         self.tensors[tensor.name] = tensor
         return tensor.name
-
-
-def _table(code: str) -> str:
-    return "".join(word.capitalize() for word in code.split("_")).replace("2d", "2D")
 
 
 class Tables:
@@ -78,61 +82,45 @@ class Tables:
     def numbers(self, values: Sequence[int] | Sequence[float], dtype: str = "int32") -> int:
         return self.builder.CreateNumpyVector(np.array(values, dtype))
 
+    def table(self, name: str, **fields: Any) -> int:
+        """A table with the fields that are not None."""
+        getattr(tflite, f"{name}Start")(self.builder)
+        for key, value in fields.items():
+            if value is not None:
+                getattr(tflite, f"{name}Add{key}")(self.builder, value)
+        return getattr(tflite, f"{name}End")(self.builder)
+
     def model(self, codes: Sequence[int], graphs: Sequence[int], buffers: Sequence[int]) -> bytes:
         vectors = [self.vector(tables) for tables in (codes, graphs, buffers)]
-        tflite.ModelStart(self.builder)
-        tflite.ModelAddVersion(self.builder, 3)
-        tflite.ModelAddOperatorCodes(self.builder, vectors[0])
-        tflite.ModelAddSubgraphs(self.builder, vectors[1])
-        tflite.ModelAddBuffers(self.builder, vectors[2])
-        self.builder.Finish(tflite.ModelEnd(self.builder), file_identifier=b"TFL3")
+        model = self.table("Model", Version=3, OperatorCodes=vectors[0], Subgraphs=vectors[1], Buffers=vectors[2])
+        self.builder.Finish(model, file_identifier=b"TFL3")
         return bytes(self.builder.Output())
 
     def graph(
         self, tensors: Sequence[int], inputs: Sequence[int], outputs: Sequence[int], operators: Sequence[int]
     ) -> int:
         """A subgraph. `inputs`, `outputs`: numbers of tensors."""
-        vectors = [self.vector(tensors), self.numbers(inputs), self.numbers(outputs), self.vector(operators)]
-        tflite.SubGraphStart(self.builder)
-        tflite.SubGraphAddTensors(self.builder, vectors[0])
-        tflite.SubGraphAddInputs(self.builder, vectors[1])
-        tflite.SubGraphAddOutputs(self.builder, vectors[2])
-        tflite.SubGraphAddOperators(self.builder, vectors[3])
-        return tflite.SubGraphEnd(self.builder)
+        fields = {"Tensors": self.vector(tensors), "Inputs": self.numbers(inputs), "Outputs": self.numbers(outputs)}
+        return self.table("SubGraph", **fields, Operators=self.vector(operators))
 
     def code(self, code: str, custom: str = "") -> int:
         """An operator by the schema's name. `custom`: the name of a custom operator."""
-        number, name = getattr(tflite.BuiltinOperator, code), self.builder.CreateString(custom) if custom else 0
-        tflite.OperatorCodeStart(self.builder)
-        if custom:
-            tflite.OperatorCodeAddCustomCode(self.builder, name)
-        tflite.OperatorCodeAddDeprecatedBuiltinCode(self.builder, min(number, 127))
-        tflite.OperatorCodeAddBuiltinCode(self.builder, number)
-        tflite.OperatorCodeAddVersion(self.builder, 1)
-        return tflite.OperatorCodeEnd(self.builder)
+        number, name = getattr(tflite.BuiltinOperator, code), self.builder.CreateString(custom) if custom else None
+        codes = {"DeprecatedBuiltinCode": min(number, 127), "BuiltinCode": number}
+        return self.table("OperatorCode", CustomCode=name, **codes, Version=1)
 
     def buffer(self, value: np.ndarray | None) -> int:
         data = None if value is None else self.builder.CreateByteVector(np.ascontiguousarray(value).tobytes())
-        tflite.BufferStart(self.builder)
-        if data is not None:
-            tflite.BufferAddData(self.builder, data)
-        return tflite.BufferEnd(self.builder)
+        return self.table("Buffer", Data=data)
 
     def quantization(self, scales: Sequence[float], zero_points: Sequence[int], axis: int) -> int:
-        vectors = self.numbers(scales, "float32"), self.numbers(zero_points, "int64")
-        tflite.QuantizationParametersStart(self.builder)
-        tflite.QuantizationParametersAddScale(self.builder, vectors[0])
-        tflite.QuantizationParametersAddZeroPoint(self.builder, vectors[1])
-        tflite.QuantizationParametersAddQuantizedDimension(self.builder, axis)
-        return tflite.QuantizationParametersEnd(self.builder)
+        fields = {"Scale": self.numbers(scales, "float32"), "ZeroPoint": self.numbers(zero_points, "int64")}
+        return self.table("QuantizationParameters", **fields, QuantizedDimension=axis)
 
     def options(self, table: str, options: Mapping[str, Any]) -> int:
         """The options of an operator. `table`: the name of the options table, without `Options`."""
         texts = {key: self.builder.CreateString(value) for key, value in options.items() if isinstance(value, str)}
-        getattr(tflite, f"{table}OptionsStart")(self.builder)
-        for key, value in options.items():
-            getattr(tflite, f"{table}OptionsAdd{key}")(self.builder, texts.get(key, value))
-        return getattr(tflite, f"{table}OptionsEnd")(self.builder)
+        return self.table(f"{table}Options", **{**options, **texts})
 
 
 class ModelWriter(Tables):
@@ -158,23 +146,12 @@ class ModelWriter(Tables):
     def _tensor(self, tensor: Tensor) -> int:
         name, shape, known = self.builder.CreateString(tensor.name), self.numbers(tensor.shape), tensor.quantization
         quantization = self.quantization(known.scales, known.zero_points, known.axis or 0) if known else None
-        tflite.TensorStart(self.builder)
-        tflite.TensorAddShape(self.builder, shape)
-        tflite.TensorAddType(self.builder, _TYPES[tensor.dtype])
-        tflite.TensorAddBuffer(self.builder, self._index[tensor.name] + 1)
-        tflite.TensorAddName(self.builder, name)
-        if quantization is not None:
-            tflite.TensorAddQuantization(self.builder, quantization)
-        return tflite.TensorEnd(self.builder)
+        fields = {"Type": _TYPES[tensor.dtype], "Buffer": self._index[tensor.name] + 1, "Name": name}
+        return self.table("Tensor", Shape=shape, **fields, Quantization=quantization)
 
     def _operator(self, operator: Operator) -> int:
         inputs, outputs = (self.numbers(self._places(names)) for names in (operator.inputs, [operator.output]))
         options = self.options(operator.table, operator.options)
-        tflite.OperatorStart(self.builder)
-        tflite.OperatorAddOpcodeIndex(self.builder, self._codes.index(operator.code))
-        tflite.OperatorAddInputs(self.builder, inputs)
-        tflite.OperatorAddOutputs(self.builder, outputs)
-        kind = getattr(tflite.BuiltinOptions, f"{operator.table}Options")
-        tflite.OperatorAddBuiltinOptionsType(self.builder, kind)
-        tflite.OperatorAddBuiltinOptions(self.builder, options)
-        return tflite.OperatorEnd(self.builder)
+        code, kind = self._codes.index(operator.code), getattr(tflite.BuiltinOptions, f"{operator.table}Options")
+        fields = {"BuiltinOptionsType": kind, "BuiltinOptions": options}
+        return self.table("Operator", OpcodeIndex=code, Inputs=inputs, Outputs=outputs, **fields)

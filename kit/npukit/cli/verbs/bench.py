@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from npukit.cli.compare import compared, load_bench
 from npukit.cli.networks import chosen_network, refuse_for_several
 from npukit.cli.options import (
     BoardKey,
@@ -24,12 +25,11 @@ from npukit.cli.summary import show_costs, show_modified, told_of
 from npukit.cli.terminal import Terminal
 from npukit.display import IN_MODEL, counted, in_model, shares
 
-MOST_PES = 16
+SHOWN_PES = 16
 
 if TYPE_CHECKING:
     from npukit.farm.client import FarmBench
     from npukit.measure.bench import Bench, LayerCost
-    from npukit.measure.coresident import CoresidentBench
     from npukit.project.build_folder import Build
 
 
@@ -63,7 +63,7 @@ def bench(
         show_modified(terminal, *networks.values())
         _bench_networks(terminal, networks, on, frames)
         return
-    old = _load_old(compare)
+    old = load_bench(compare) if compare else None  # before the measurement: a wrong file costs no time
     if tracker:
         _show_boards(terminal, api.farm_bench(build, tracker=tracker, key=key, frames=frames))
         return
@@ -73,7 +73,8 @@ def bench(
     terminal.result({**measured.to_json(), **told_of(built)})
     _show(terminal, measured, built.manifest.summary)
     if old:
-        _show_comparison(terminal, old, measured)
+        rows = [(row.name, _number(row.old), _number(row.new), _percent(row.change)) for row in compared(old, measured)]
+        terminal.table(("", ">before", ">now", ">change"), rows)
     if not built.modified:
         terminal.note(f"report: {built.folder / REPORT}")
 
@@ -85,25 +86,19 @@ def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | N
     measured = api.bench_networks(builds, on=on, frames=frames, progress=terminal)
     told = {name: {"name": name, **each.to_json()} for name, each in measured.items()}
     terminal.result({"networks": [{**told[name], **told_of(builds[name])} for name in told]})
+    rows = []
+    for name, each in measured.items():
+        cycles = (each.alone.latency_cycles, each.alone.interval_cycles, each.coresident_interval_cycles)
+        numbers = map(_number, (*cycles, each.alone.instructions))
+        rows.append((name, *numbers, f"{each.alone.macs_per_cycle or 0:g}"))
     headings = ("network", ">latency", ">interval", ">interval, together", ">instructions", ">MACs a cycle")
-    terminal.table(headings, [_network_row(name, each) for name, each in measured.items()])
-
-
-def _network_row(name: str, measured: CoresidentBench) -> tuple[str, ...]:
-    alone = measured.alone
-    cycles = (alone.latency_cycles, alone.interval_cycles, measured.coresident_interval_cycles)
-    return name, *map(_number, cycles), _number(alone.instructions), f"{alone.macs_per_cycle or 0:g}"
+    terminal.table(headings, rows)
 
 
 def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
     terminal.result(farm.to_json())
     rows = [
-        (
-            board.host,
-            board.on,
-            f"{board.frames}",
-            *map(_number, (board.bench.latency_cycles, board.bench.interval_cycles)),
-        )
+        (board.host, board.on, *map(_number, (board.frames, board.bench.latency_cycles, board.bench.interval_cycles)))
         for board in farm.boards
     ]
     terminal.print(f"slowest board: {_verdict(farm.slowest)}; {_totals(farm.slowest)}")
@@ -128,7 +123,7 @@ def _show(terminal: Terminal, measured: Bench, summary: dict[str, Any]) -> None:
     terminal.print(_totals(measured))
 
 
-FEW = ("layer", "engine", ">cycles", ">share", ">predicted", ">difference")
+BENCH_COLUMNS = ("layer", "engine", ">cycles", ">share", ">predicted", ">difference")
 """Columns without --wide."""
 
 
@@ -147,7 +142,7 @@ def _show_layers(terminal: Terminal, measured: Bench, predicted: Mapping[str, in
     ]
     alone = (">cycles alone", ">predicted alone", ">instructions", ">accelerator", ">waiting before", ">sending after")
     terminal.print()
-    terminal.table(("layer", IN_MODEL, *FEW[1:], *alone), rows, FEW)
+    terminal.table(("layer", IN_MODEL, *BENCH_COLUMNS[1:], *alone), rows, BENCH_COLUMNS)
 
 
 def _named(name: str, layer: LayerCost | None) -> tuple[str, str, str]:
@@ -168,9 +163,9 @@ def _alone(layer: LayerCost | None) -> tuple[str, ...]:
 
 
 def _show_pes(terminal: Terminal, measured: Bench) -> None:
-    """Print the root, then the PEs that wait least, `MOST_PES` in all."""
+    """Print the root, then the PEs that wait least, `SHOWN_PES` in all."""
     root, *others = measured.pes
-    shown = (root, *sorted(others, key=lambda pe: pe.wait)[: MOST_PES - 1])
+    shown = (root, *sorted(others, key=lambda pe: pe.wait)[: SHOWN_PES - 1])
     rows = [(f"PE {pe.pe}", *map(_number, (pe.busy, pe.npu_busy, pe.wait, pe.send, pe.instructions))) for pe in shown]
     terminal.print()
     terminal.table(("cycles of", ">core", ">accelerator", ">idle", ">SRAM port", ">instructions"), rows)
@@ -192,20 +187,6 @@ def _totals(measured: Bench) -> str:
     if measured.utilisation is not None and len(measured.pes) > 1:
         parts.append(f"{len(measured.pes)} PEs at work {measured.utilisation:.0%} of the time")
     return "; ".join(parts)
-
-
-def _load_old(path: Path | None) -> dict[str, Any] | None:
-    """The old bench, read before the measurement, so that a wrong file costs no time."""
-    from npukit.cli.compare import load_bench
-
-    return load_bench(path) if path else None
-
-
-def _show_comparison(terminal: Terminal, old: dict[str, Any], measured: Bench) -> None:
-    from npukit.cli.compare import compare
-
-    rows = [(row.name, _number(row.old), _number(row.new), _percent(row.change)) for row in compare(old, measured)]
-    terminal.table(("", ">before", ">now", ">change"), rows)
 
 
 def _number(value: int | None) -> str:

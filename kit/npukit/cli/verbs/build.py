@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 from npukit.cli.networks import networks_of, one_of, refuse_dump_of_several, show_networks
 from npukit.cli.next_step import next_step
-from npukit.cli.options import Models, advanced, verb
+from npukit.cli.options import Models, PlanOptions, advanced, verb
 from npukit.cli.options import output as output_option
 from npukit.cli.summary import show_summary
 from npukit.cli.terminal import Terminal
-from npukit.cli.wishes import Wishes
 
 
 class Compiler(StrEnum):
@@ -25,7 +24,7 @@ def build(
     terminal: Terminal,
     models: Models,
     output: Annotated[Path, output_option("-o", "--output", metavar="FOLDER", help="Build folder to write.")],
-    wishes: Wishes,
+    given: PlanOptions,
     toolchain: Annotated[
         Compiler | None,
         advanced("--toolchain", metavar="|".join(Compiler), help="Compiler. Default: gcc if installed, else zig."),
@@ -54,8 +53,8 @@ def build(
     from npukit.board.board import load_board
     from npukit.cli.passphrase import asked_passphrase
 
-    networks, board = networks_of(models, wishes.pes), wishes.board
-    options = wishes.options(networks[0].pes if one_of(models) else None, toolchain)
+    networks, board = networks_of(models, given.pes), given.board
+    options = given.options(networks[0].pes if one_of(models) else None, toolchain)
     if one_of(models):
         built = api.build(
             models[0], board=board, output=output, options=options, dump=dump, check=check, progress=terminal

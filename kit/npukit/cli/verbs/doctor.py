@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from npukit.cli.options import verb
 from npukit.cli.terminal import Terminal
-
-if TYPE_CHECKING:
-    from npukit.tools import Tool
 
 
 @verb()
@@ -23,7 +18,8 @@ def doctor(terminal: Terminal) -> None:
     terminal.result([asdict(tool) for tool in tools])
     absent = [tool for tool in tools if not tool.found]
     missing = [tool for tool in absent if tool.required]
-    terminal.print(_verdict(absent, missing))
+    optional = f"; {len(absent)} optional tools are missing" if absent else ""
+    terminal.print("npukit cannot work here" if missing else f"npukit works here{optional}")
     found = [(tool.name, tool.version, tool.needed_for) for tool in tools if tool.found]
     terminal.table(("tool", "version", "needed for"), found)
     if absent:
@@ -33,9 +29,3 @@ def doctor(terminal: Terminal) -> None:
     if missing:
         names = ", ".join(tool.name for tool in missing)
         raise NpukitError(f"npukit cannot work without {names}", tries=[tool.how_to_get for tool in missing])
-
-
-def _verdict(absent: Sequence[Tool], missing: Sequence[Tool]) -> str:
-    if missing:
-        return "npukit cannot work here"
-    return f"npukit works here; {len(absent)} optional tools are missing" if absent else "npukit works here"

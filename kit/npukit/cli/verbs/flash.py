@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from npukit.link.update import Flashed
     from npukit.project.build_folder import Build
 
-
 Port = Annotated[
     str,
     target(
@@ -67,6 +66,7 @@ def flash(
     """
     from npukit import api
     from npukit.cli.passphrase import asked_passphrase
+    from npukit.link.programmer import Programmed
 
     built = api.load_linked(build, modified=modified)
     show_modified(terminal, built)
@@ -87,8 +87,9 @@ def flash(
         progress=terminal,
     )
     terminal.result({**done.to_json(), **told_of(built)})
-    for line in _told(done):
-        terminal.print(line)
+    terminal.print(_told(done))
+    if isinstance(done, Programmed) and done.dry_run:
+        terminal.print(done.pasted, whole=True)
 
 
 def _write_file(terminal: Terminal, built: Build, to: Path) -> None:
@@ -99,21 +100,21 @@ def _write_file(terminal: Terminal, built: Build, to: Path) -> None:
     terminal.made(written, f"{built.board.name}: {written}")
 
 
-def _told(done: Flashed | Programmed) -> list[str]:
+def _told(done: Flashed | Programmed) -> str:
     from npukit.link.programmer import Programmed
 
     if not isinstance(done, Programmed):
-        return [_summary(done)]
+        return _summary(done)
     if done.dry_run:
-        return [f"{done.board}: would run", done.pasted]
-    return [f"{done.board} runs {done.image.name} ({shlex.join(done.command)})"]
+        return f"{done.board}: would run"
+    return f"{done.board} runs {done.image.name} ({shlex.join(done.command)})"
 
 
 def _summary(done: Flashed) -> str:
     takes = (
         f"the board{' now' if done.provisioned else ''} accepts {done.takes}{', for good' if done.provisioned else ''}"
     )
-    image = f"image {done.version} ({done.image_bytes:,} bytes, sha256 {done.digest.hex()[:16]})"
+    image = f"image {done.version} ({done.image_bytes:,} bytes, sha256 {done.sha256.hex()[:16]})"
     pages = f"{done.pages_written} of {done.pages_in_image} pages"
     if done.dry_run:
         return f"{done.board}: would write {pages} of slot {done.slot} for {image}; {takes}"

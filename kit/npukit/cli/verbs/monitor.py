@@ -55,7 +55,8 @@ def monitor(
         stopped = run.stop() if run else None
     terminal.result({"looks": looks} | ({"run": _run_facts(stopped)} if stopped else {}))
     if stopped:
-        terminal.print(_run_line(stopped, target.unit))
+        each = f", {stopped.cycles // stopped.ran:,} {target.unit} each" if stopped.ran and stopped.cycles else ""
+        terminal.print(f"{stopped.ran:,} of {stopped.frames:,} frames ran{each}")
 
 
 def _show(terminal: Terminal, target: Target) -> dict[str, Any]:
@@ -68,11 +69,6 @@ def _show(terminal: Terminal, target: Target) -> dict[str, Any]:
 
 def _run_facts(run: RunState) -> dict[str, Any]:
     return {"frames": run.ran, "asked": run.frames, "cycles": run.cycles, "instructions": run.instructions}
-
-
-def _run_line(run: RunState, unit: str) -> str:
-    each = f", {run.cycles // run.ran:,} {unit} each" if run.ran and run.cycles else ""
-    return f"{run.ran:,} of {run.frames:,} frames ran{each}"
 
 
 def _ticks(every: float, times: int | None) -> Iterator[int]:
@@ -97,15 +93,11 @@ def _facts(counters: Counters, pes: tuple[PeState, ...]) -> dict[str, Any]:
 
 
 def _lines(counters: Counters, pes: tuple[PeState, ...], unit: str) -> list[str]:
-    head = f"{counters.cycles:,} {unit}: {counted(counters.instructions or None)}, {_busy(counters)}"
+    """The counters, then each PE. Stock boards poll, and count no sleep."""
+    share = 1 - counters.asleep / counters.cycles if counters.asleep else 1
+    busy = f"{100 * share:.1f} % busy" if counters.asleep else "sleep not counted"
+    head = f"{counters.cycles:,} {unit}: {counted(counters.instructions or None)}, {busy}"
     return [head, *(f"  PE {pe.pe}: {_state(pe)}" for pe in pes)]
-
-
-def _busy(counters: Counters) -> str:
-    """Share of time in which the core is awake. Stock boards poll, and count no sleep."""
-    if not counters.asleep:
-        return "sleep not counted"
-    return f"{100 * (1 - counters.asleep / counters.cycles):.1f} % busy"
 
 
 def _state(pe: PeState) -> str:

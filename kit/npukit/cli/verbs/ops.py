@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from npukit.cli.options import BoardName, verb
 from npukit.cli.terminal import Terminal
 
@@ -15,10 +13,8 @@ def ops(terminal: Terminal, board: BoardName = "pe-mesh") -> None:
 
     known = api.ops(board=board)
     terminal.result(known)
-    headings = ("op", "engines", "types", "from TFLite", "from ONNX")
-    terminal.table(headings, [_row(kind) for kind in known], [each for each in headings if each != "types"])
-
-
-def _row(kind: dict[str, Any]) -> tuple[str, ...]:
-    tflite, onnx = (", ".join(kind["formats"][name]) for name in ("tflite", "onnx"))
-    return kind["name"], ", ".join(kind["engines"]), ", ".join(kind["types"]), tflite, onnx
+    headings, rows = ("op", "engines", "types", "from TFLite", "from ONNX"), []
+    for kind in known:
+        lists = (kind["engines"], kind["types"], kind["formats"]["tflite"], kind["formats"]["onnx"])
+        rows.append((kind["name"], *map(", ".join, lists)))
+    terminal.table(headings, rows, [each for each in headings if each != "types"])

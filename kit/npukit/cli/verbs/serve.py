@@ -42,7 +42,7 @@ def serve(
             build, on=on, host=host, port=port, key=key, tracker=tracker, trials=trials, progress=terminal
         )
         with serving as served:
-            allowed = [RUN, *([TRIALS] if trials else [])]
+            allowed = [MAY_RUN, *([MAY_TRY] if trials else [])]
             said = {"host": host, "port": served.port, "key": served.key, "tracker": tracker, "allows": allowed}
             terminal.result(said)
             terminal.made(f"{host}:{served.port}", f"serving {build} at {host}:{served.port}, key {served.key}")
@@ -53,7 +53,7 @@ def serve(
         terminal.note("stopped; connected clients get an error")
 
 
-RUN, TRIALS = "run, time and describe this network", "load their own builds onto the board"
+MAY_RUN, MAY_TRY = "run, time and describe this network", "load their own builds onto the board"
 
 
 def _who(host: str) -> str:

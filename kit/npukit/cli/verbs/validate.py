@@ -82,7 +82,14 @@ def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
     from npukit.errors import DoesNotFit
 
     if not found.passed:
-        raise DoesNotFit(f"{of}{_differs(found)}", tries=_WAYS)
+        differs = "" if found.paths_equal else "the deployed and the observed path of this build differ: "
+        raise DoesNotFit(
+            f"{of}{differs}{found.mismatches[0]}",
+            tries=[
+                "npukit validate BUILD --json lists the mismatches",
+                "npukit build MODEL --engine cpu: right without the accelerator?",
+            ],
+        )
     if found.layers_checked:
         terminal.print(
             f"{of}equal bit for bit: {found.cases} cases on {found.engine}"
@@ -99,14 +106,3 @@ def _of_schedules(found: Validation) -> str:
     first, last = found.schedules[0], found.schedules[-1]
     named = f"schedule {first}" if first == last else f"schedules {first} to {last}"
     return f"{named}, with late messages and PEs: equal bit for bit"
-
-
-_WAYS = (
-    "npukit validate BUILD --json lists the mismatches",
-    "npukit build MODEL --engine cpu: right without the accelerator?",
-)
-
-
-def _differs(found: Validation) -> str:
-    first = f"{found.mismatches[0]}"
-    return first if found.paths_equal else f"the deployed and the observed path of this build differ: {first}"

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from npukit.errors import NpukitError
-from npukit.net.c_code.parse import BINDS, Expression, expression
+
+Expression = str | tuple["Expression", ...]
+"""A name, a number, or an operator with its operands: `[]` of an array and a place, `()` of a function and what it is
+given, `cast` of a type and a value, `?` of a condition and two values."""
+
+_TOKEN = re.compile(
+    r"[A-Za-z_]\w*|0[xX][\da-fA-F]+\w*|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\w*"
+    r'|"[^"]*"'
+    r"|<<=|>>=|[-+*/%&|^]=|\+\+|--|<<|>>|&&|\|\||[<>=!]=|\S"
+)
+_LEVELS = ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %")
+BINDS = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}
+"""Precedence of binary operators, weakest first."""
+_TYPE = re.compile(r"bool|double|float|u?int\d+_t|int|void")
 
 _CHOICE, _UNARY, _POSTFIX = -1, 20, 21
 """Precedence of expressions other than binary operators, which are in `BINDS`."""
@@ -18,6 +32,82 @@ PLACE_OF = "place_of"
 
 Symbols = Callable[[str, str], str | None]
 """The C for `&name[offset]`, or None for the plain form."""
+
+
+@dataclass
+class _Reader:
+    tokens: list[str]
+    """The tokens, then an empty one as the end."""
+    at: int = 0
+
+    @property
+    def next(self) -> str:
+        return self.tokens[self.at]
+
+    def take(self) -> str:
+        found = self.next
+        self.at += bool(found)
+        return found
+
+    def skip(self, *tokens: str) -> bool:
+        """Pass over one of these tokens; false if there is none."""
+        found = self.next in tokens
+        self.at += found
+        return found
+
+    def expression(self) -> Expression:
+        found = self.binary(0)
+        if not self.skip("?"):
+            return found
+        first = self.expression()
+        self.skip(":")
+        return ("?", found, first, self.expression())
+
+    def binary(self, level: int) -> Expression:
+        left = self.primary()
+        while BINDS.get(self.next, -1) >= level:
+            operator = self.take()
+            left = (operator, left, self.binary(BINDS[operator] + 1))
+        return left
+
+    def primary(self) -> Expression:
+        if self.skip("("):
+            return self.cast() if _TYPE.fullmatch(self.next) else self.closed(self.expression())
+        token = self.take()
+        if token in ("-", "!", "~", "&", "*", "+"):
+            return (token, self.primary())
+        found: Expression = token
+        while self.next in ("[", "("):
+            kind = self.take()
+            found = ("[]", found, self.expression()) if kind == "[" else ("()", found, *self.given())
+            self.skip("]")
+        return found
+
+    def closed(self, found: Expression) -> Expression:
+        self.skip(")")
+        return found
+
+    def cast(self) -> Expression:
+        kind = self.take()
+        while self.next not in (")", ""):
+            kind += self.take()
+        self.skip(")")
+        return ("cast", kind, self.primary())
+
+    def given(self) -> Iterator[Expression]:
+        while self.next not in (")", ""):
+            yield self.expression()
+            self.skip(",")
+        self.skip(")")
+
+
+def expression(code: str) -> Expression:
+    """The expression; a ValueError for any other code."""
+    reader = _Reader([*_TOKEN.findall(code), ""])
+    found = reader.expression()
+    if reader.next or code.count("(") != code.count(")") or code.count("[") != code.count("]"):
+        raise ValueError(f"not a C expression: {code}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -71,8 +161,7 @@ class _Printer:
     def _call(self, function: Expression, *given: Expression) -> _Text:
         arguments = [self.text(each) for each in given]
         if function == PLACE_OF:
-            name, offset = arguments
-            return _Text(self.symbols(name, offset) or f"{name} + {offset}", _POSTFIX)
+            return _Text(self.symbols(*arguments) or " + ".join(arguments), _POSTFIX)
         return _Text(f"{self.text(function)}({', '.join(arguments)})", _POSTFIX)
 
     def _cast(self, kind: Expression, value: Expression) -> _Text:
@@ -85,8 +174,7 @@ class _Printer:
 
     def _address(self, element: Expression) -> _Text:
         name, offset = (self.text(each) for each in element[1:])
-        symbol = self.symbols(name, offset)
-        if symbol is not None:
+        if (symbol := self.symbols(name, offset)) is not None:
             return _Text(symbol, _POSTFIX)
         return _Text(name if offset == "0" else f"&{name}[{offset}]", _UNARY)
 

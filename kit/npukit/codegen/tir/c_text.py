@@ -17,27 +17,18 @@ _DECLARATION = re.compile(r"\w+ (?:\w+(?:\[\d+\])?|\*\w+ = \(.*\)\(work \+ \d+\)
 _RETURN = re.compile(r"return (.*);")
 _ASSIGNMENT = re.compile(r"((?:\w+ )?\w+(?:\[.*\])?) = (.*);")
 
-
 LINE = 120
 
 
 def wrapped(text: str) -> str:
     """The text with long lines broken at spaces."""
-    return "\n".join(_wrap(line) for line in text.splitlines())
 
+    def wrap(line: str) -> str:
+        indent = line[: len(line) - len(line.lstrip())]
+        wrapper = textwrap.TextWrapper(LINE, indent, indent + "    ", break_long_words=False, break_on_hyphens=False)
+        return wrapper.fill(line.strip())
 
-def _wrap(line: str) -> str:
-    if len(line) <= LINE:
-        return line
-    indent = line[: len(line) - len(line.lstrip())]
-    return textwrap.fill(
-        line.strip(),
-        LINE,
-        initial_indent=indent,
-        subsequent_indent=indent + "    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return "\n".join(wrap(line) if len(line) > LINE else line for line in text.splitlines())
 
 
 def function_bodies(source: str, symbols: Symbols = lambda name, offset: None) -> dict[str, str]:
@@ -67,8 +58,10 @@ def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
             continue
         for array, variable in renamed.items():
             statement = re.sub(rf"\b{array}\[0\]", variable, statement)
-        indent = "    " * _depth(line)
-        yield indent + _declared(_statement(statement, symbols), undeclared)
+        written = _statement(statement, symbols)
+        name = written.partition(" ")[0]
+        declared = f"{undeclared.pop(name)} {written}" if name in undeclared else written
+        yield "    " * _depth(line) + declared
 
 
 def _depth(line: str) -> int:
@@ -84,26 +77,15 @@ def _in_one_block(name: str, lines: Sequence[str]) -> bool:
     return min(map(_depth, block)) >= _depth(block[0])
 
 
-def _declared(statement: str, undeclared: dict[str, str]) -> str:
-    name = statement.partition(" ")[0]
-    return f"{undeclared.pop(name)} {statement}" if name in undeclared else statement
-
-
 def _statement(text: str, symbols: Symbols) -> str:
     if text in ("", "}", "} else {") or _DECLARATION.fullmatch(text):
         return text
-    for pattern, write in _FORMS:
+    for pattern, expressions, write in _FORMS:
         found = pattern.fullmatch(text)
         if found:
-            return write(
-                [tidy_expression(g, symbols) if i in _EXPRESSIONS[pattern] else g for i, g in enumerate(found.groups())]
-            )
+            parts = enumerate(found.groups())
+            return write([tidy_expression(g, symbols) if i in expressions else g for i, g in parts])
     return tidy_expression(text.removesuffix(";"), symbols) + ";"
-
-
-def _loop(parts: list[str]) -> str:
-    kind, name, start, stop = parts
-    return f"for ({kind} {name} = {start}; {name} < {stop}; {name}++) {{"
 
 
 def _assignment(parts: list[str]) -> str:
@@ -113,10 +95,9 @@ def _assignment(parts: list[str]) -> str:
 
 
 _FORMS = (
-    (_LOOP, _loop),
-    (_BRANCH, lambda parts: f"if ({parts[0]}) {{"),
-    (_RETURN, lambda parts: f"return {parts[0]};"),
-    (_ASSIGNMENT, _assignment),
+    (_LOOP, (2, 3), lambda parts: "for ({0} {1} = {2}; {1} < {3}; {1}++) {{".format(*parts)),
+    (_BRANCH, (0,), lambda parts: f"if ({parts[0]}) {{"),
+    (_RETURN, (0,), lambda parts: f"return {parts[0]};"),
+    (_ASSIGNMENT, (1,), _assignment),
 )
-_EXPRESSIONS = {_LOOP: (2, 3), _BRANCH: (0,), _RETURN: (0,), _ASSIGNMENT: (1,)}
-"""The groups in each form's pattern that are expressions."""
+"""The forms of statements: the pattern, the groups of the pattern that are expressions, and the writer."""

@@ -119,16 +119,12 @@ def define(
     with IRBuilder() as made, builder.prim_func():
         builder.func_name(name)
         builder.func_attr({"global_symbol": name})
-        variables = [_argument(parameter) for parameter in parameters]
+        kinds = [getattr(script, p.dtype)() if p.access == "value" else script.handle(p.dtype) for p in parameters]
+        variables = [builder.arg(p.name, kind) for p, kind in zip(parameters, kinds, strict=True)]
         if result is not None:
             builder.func_ret(tvm.ir.PrimType(result))
         body(*(_inside(p, v) for p, v in zip(parameters, variables, strict=True)))
     return TirFunction(name, tuple(parameters), result, made.get())
-
-
-def _argument(parameter: TirParameter) -> Any:
-    kind = getattr(script, parameter.dtype)() if parameter.access == "value" else script.handle(parameter.dtype)
-    return builder.arg(parameter.name, kind)
 
 
 def _inside(parameter: TirParameter, variable: Any) -> Any:

@@ -55,18 +55,14 @@ def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> TirKernel:
         return TirKernel(tile, None)
     if tile.op.kind not in KERNELS:
         raise NpukitError(f"{tile.op.name}: the core has no kernel for {tile.op.kind}", tries=["npukit ops"])
-    parameters = _parameters(tile, constants)
+    operands = apart_from_output(tile)
+    names = _INPUT_NAMES.get(len(operands)) or [f"input_{i}" for i in range(len(operands))]
+    parameters = [TirParameter(name, x.tensor.dtype) for name, x in zip(names, operands, strict=True)]
+    parameters += [TirParameter(c.symbol.removeprefix(f"{tile.name}_"), str(c.values.dtype)) for c in constants]
+    parameters += [TirParameter("output", tile.output.tensor.dtype, "write")]
     in_lanes = any(each.name == VECTOR_WEIGHTS for each in parameters)
     body = (IN_VECTORS if in_lanes else KERNELS)[tile.op.kind]
     return TirKernel(tile, define(tile.name, parameters, lambda *arrays: body(tile, *arrays)))
-
-
-def _parameters(tile: Tile, constants: Iterable[ConstantArray]) -> list[TirParameter]:
-    operands = apart_from_output(tile)
-    names = _INPUT_NAMES.get(len(operands)) or [f"input_{i}" for i in range(len(operands))]
-    inputs = [TirParameter(name, x.tensor.dtype) for name, x in zip(names, operands, strict=True)]
-    given = [TirParameter(c.symbol.removeprefix(f"{tile.name}_"), str(c.values.dtype)) for c in constants]
-    return [*inputs, *given, TirParameter("output", tile.output.tensor.dtype, "write")]
 
 
 def helpers_as_c() -> list[CFunction]:
@@ -83,7 +79,10 @@ def kernels_as_c(kernels: list[TirKernel]) -> tuple[list[CFunction], dict[str, s
     alike: dict[tuple[str, str], list[TirKernel]] = {}
     for each in kernels:
         alike.setdefault(_nameless(each, bodies), []).append(each)
-    functions = [_shared(same, body) for (_, body), same in alike.items()]
+    functions = []
+    for (_, body), same in alike.items():
+        comment = "\n".join(describe(each.tile, "the core") for each in same)
+        functions.append(CFunction(same[0].tile.name, _signature(same[0]), body, comment))
     return functions, {each.tile.name: same[0].tile.name for same in alike.values() for each in same}
 
 
@@ -93,40 +92,28 @@ def nameless(kernel: TirKernel) -> tuple[str, str]:
 
 
 def _nameless(kernel: TirKernel, bodies: Mapping[str, str]) -> tuple[str, str]:
-    body = _body(kernel.function, bodies) if kernel.function else _body_of_tvm(kernel)
     _, _, parameters = _signature(kernel).partition("(")
+    if kernel.function:
+        body = bodies[kernel.function.name]
+        body = _unread((each.name for each in kernel.function.parameters), body, "    ") + body
+    else:
+        body = _given_body(kernel.tile)
     return " ".join(parameters.split()), body
 
 
-def _body(function: TirFunction, bodies: Mapping[str, str]) -> str:
-    body = bodies[function.name]
-    return _unread((each.name for each in function.parameters), body, "    ") + body
-
-
-def _body_of_tvm(kernel: TirKernel) -> str:
-    code = kernel.tile.op.attributes
-    assert isinstance(code, TvmCode)
-    names = (each.name for each in pointers(kernel.tile.net, kernel.tile.op))
-    text = given_c(kernel.tile)
-    if code.given:
+def _given_body(tile: Tile) -> str:
+    """The part of an op's C that computes a tile: its rows. Each array begins with the first row in memory."""
+    op, names = tile.op.of(TvmCode), [each.name for each in pointers(tile.net, tile.op)]
+    rows = rows_of(tile.net, tile.op)
+    text = part_of(op.code, rows, tile.output.box) if rows else op.code
+    if op.given:
         return wrapped(indent(_unread(names, text, "") + text, "    "))
     return tidied_body(_unread(names, text, "  ") + text)
-
-
-def given_c(tile: Tile) -> str:
-    """The part of an op's C that computes a tile: its rows. Each array begins with the first row in memory."""
-    code, rows = tile.op.of(TvmCode).code, rows_of(tile.net, tile.op)
-    return part_of(code, rows, tile.output.box) if rows else code
 
 
 def _unread(names: Iterable[str], body: str, indent: str) -> str:
     """Statements for unread parameters, as in a tile of padding alone, or for an axis of size 1."""
     return "".join(f"{indent}(void){name};\n" for name in names if not re.search(rf"\b{name}\b", body))
-
-
-def _shared(same: list[TirKernel], body: str) -> CFunction:
-    comment = "\n".join(describe(each.tile, "the core") for each in same)
-    return CFunction(same[0].tile.name, _signature(same[0]), body, comment)
 
 
 def _signature(kernel: TirKernel) -> str:
@@ -148,12 +135,9 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def signature(function: TirFunction) -> str:
-    parameters = ", ".join(_declaration(parameter) for parameter in function.parameters) or "void"
+    parameters = list[str]()
+    for each in function.parameters:
+        pointer = declaration(each.dtype, each.name, written=each.access == "write")
+        parameters.append(f"{C_TYPES[each.dtype]} {each.name}" if each.access == "value" else pointer)
     result = C_TYPES[function.result] if function.result else "void"
-    return wrapped(f"{result} {function.name}({parameters})")
-
-
-def _declaration(parameter: TirParameter) -> str:
-    if parameter.access == "value":
-        return f"{C_TYPES[parameter.dtype]} {parameter.name}"
-    return declaration(parameter.dtype, parameter.name, written=parameter.access == "write")
+    return wrapped(f"{result} {function.name}({', '.join(parameters) or 'void'})")

@@ -39,7 +39,8 @@ class RenodeMachine:
         self._folder = tempfile.TemporaryDirectory(prefix="npukit-renode-")
         self._log = Path(self._folder.name) / "log.txt"
         render_renode(board, images, Path(self._folder.name), dram)
-        port = _free_port()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
         self._process = self._start(program, port)
         self._link: socket.socket | None = None
         try:
@@ -76,7 +77,9 @@ class RenodeMachine:
     def close(self) -> None:
         if self._link is not None:
             self._link.close()
-        self._kill()
+        with suppress(OSError):  # the whole group: `renode` may be a script with children
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(_SECONDS_TO_END)
         if self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
@@ -110,43 +113,28 @@ class RenodeMachine:
         """The complaint in Renode's log, in one line; empty if there is none."""
         text = self._log.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines()]
-        for number, line in enumerate(lines):
-            if line.startswith(("There was an error", "Errors during", "[ERROR] FATAL")):
-                return " ".join(lines[number : number + 3])
-        return ""
+        complaints = ("There was an error", "Errors during", "[ERROR] FATAL")
+        first = next((number for number, line in enumerate(lines) if line.startswith(complaints)), len(lines))
+        return " ".join(lines[first : first + 3])
 
     def _ended(self) -> NpukitError:
         return NpukitError(f"Renode ended: {self._complaint() or 'it hung up'}")
 
-    def _kill(self) -> None:
-        """Kill the process group: where `renode` is a script, its children end too."""
-        with suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(_SECONDS_TO_END)
 
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-VARIABLE = "RENODE_PATH"
+RENODE_VARIABLE = "RENODE_PATH"
 
 
 def find_renode(name: str = "renode") -> Path:
     """Path of a Renode program (`renode`, `renode-test`): in RENODE_PATH, a folder or the program, or on PATH."""
-    given = os.environ.get(VARIABLE)
-    found = find_program(name, _folder(given) if given else None)
+    given = os.environ.get(RENODE_VARIABLE)
+    path = Path(given).resolve() if given else None
+    found = find_program(name, str(path if path.is_dir() else path.parent) if path else None)
     if found is None:
         raise NpukitError(
-            f"{VARIABLE} is {given}, and there is no {name}" if given else f"{name} is not on PATH",
+            f"{RENODE_VARIABLE} is {given}, and there is no {name}" if given else f"{name} is not on PATH",
             tries=[
                 "install Renode 1.15 or 1.16: https://github.com/renode/renode/releases",
-                f"{VARIABLE}=FOLDER, if it is installed elsewhere",
+                f"{RENODE_VARIABLE}=FOLDER, if it is installed elsewhere",
             ],
         )
     return Path(found)
-
-
-def _folder(given: str) -> str:
-    return str(Path(given).resolve() if Path(given).is_dir() else Path(given).resolve().parent)

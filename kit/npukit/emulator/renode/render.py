@@ -23,7 +23,7 @@ DRAM = "dram.bin"
 PORT = 3456
 """Default port of the host link."""
 
-MOST_PES = 32
+RENODE_PES = 32
 """Most PEs. Renode's translation library keeps the exclusive accesses of a machine's cores in tables of this size."""
 
 MODELS = (
@@ -53,15 +53,6 @@ MODELLED = ("mac_array",)
 
 
 @dataclass(frozen=True)
-class _Load:
-    """An image, and the script's variable for the path."""
-
-    variable: str
-    elf: str
-    pes: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Dram:
     """Initial bytes of the DRAM of these chips."""
 
@@ -78,8 +69,23 @@ def render_renode(board: Board, images: Sequence[Image], folder: Path, dram: Dra
     source = devices_source(STOCK_MODELS if board.renode else MODELS)
     (folder / DEVICES).write_text(source, encoding="utf-8", newline="\n")
     platform = "stock.repl.j2" if board.renode else "board.repl.j2"
-    write_template(folder / PLATFORM, platform, **_platform_values(board, pes_of(images)))
-    loads = [_load(image, number, len(images), folder) for number, image in enumerate(images)]
+    pes = pes_of(images)
+    write_template(
+        folder / PLATFORM,
+        platform,
+        board=board,
+        pes=pes,
+        root=pes[0],
+        pes_of_a_chip=board.mesh.pes.count,
+        million_cycles=board.core.clock_hz // 1_000_000,
+        dead_links=" ".join(f"{a}-{b}" for a, b in board.mesh.dead_links),
+    )
+    names = ["image"] if len(images) == 1 else [f"image_{number}" for number in range(len(images))]
+    paths = [Path(os.path.relpath(image.elf.resolve(), folder.resolve())).as_posix() for image in images]
+    loads = [
+        {"variable": name, "elf": path, "pes": image.pes}
+        for name, path, image in zip(names, paths, images, strict=True)
+    ]
     overlays = [overlay for image in images for overlay in image.overlays]
     for overlay in overlays:
         (folder / own_data_file(overlay)).write_bytes(overlay.data)
@@ -109,10 +115,10 @@ def objection(board: Board, images: Sequence[Image]) -> NpukitError | None:
     if strange is not None:
         return NpukitError(f"there is no Renode model of the accelerator {strange}", tries=others)
     count = len(pes_of(images))
-    if count > MOST_PES:
+    if count > RENODE_PES:
         return DoesNotFit(
-            f"{count} PEs do not fit in a Renode machine: its translation library knows at most {MOST_PES} cores",
-            tries=[f"npukit build --pes {MOST_PES}", *others],
+            f"{count} PEs do not fit in a Renode machine: its translation library knows at most {RENODE_PES} cores",
+            tries=[f"npukit build --pes {RENODE_PES}", *others],
         )
     return None
 
@@ -124,22 +130,6 @@ def pes_of(images: Sequence[Image]) -> list[int]:
 def write_template(path: Path, template: str, **values: Any) -> None:
     text = _environment().get_template(template).render(**values)
     path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _platform_values(board: Board, pes: list[int]) -> dict[str, Any]:
-    return {
-        "board": board,
-        "pes": pes,
-        "root": pes[0],
-        "pes_of_a_chip": board.mesh.pes.count,
-        "million_cycles": board.core.clock_hz // 1_000_000,
-        "dead_links": " ".join(f"{a}-{b}" for a, b in board.mesh.dead_links),
-    }
-
-
-def _load(image: Image, number: int, images: int, folder: Path) -> _Load:
-    path = Path(os.path.relpath(image.elf.resolve(), folder.resolve())).as_posix()
-    return _Load("image" if images == 1 else f"image_{number}", path, image.pes)
 
 
 def own_data_file(overlay: Overlay) -> str:

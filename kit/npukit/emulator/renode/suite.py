@@ -35,8 +35,12 @@ class GoldenFrame:
 def render_suite(board: Board, images: Sequence[Image], golden: GoldenFrame, folder: Path) -> None:
     """Write the suite beside the script, for `renode-test FOLDER/firmware.robot`."""
     pes = pes_of(images)
+    errors = [board.noc.base + _DMA_ERROR] if board.noc else []
+    errors += [slot.base + _ARRAY_ERROR for slot in board.accelerator if slot.base is not None]
     shutil.copyfile(data_folder("templates") / "renode" / LIBRARY, folder / LIBRARY)
-    _write_golden(golden, folder / GOLDEN)
+    frame = {name: [data.hex() for data in getattr(golden, name)] for name in ("inputs", "outputs")}
+    text = json.dumps({**asdict(golden), **frame}, indent=1) + "\n"
+    (folder / GOLDEN).write_text(text, encoding="utf-8", newline="\n")
     write_template(
         folder / SUITE,
         f"{SUITE}.j2",
@@ -45,21 +49,9 @@ def render_suite(board: Board, images: Sequence[Image], golden: GoldenFrame, fol
         script=SCRIPT,
         pes=pes,
         root=pes[0],
-        error_registers=_error_registers(board),
+        error_registers=errors,
         bytes_to_change=_bytes_to_change(next(image for image in images if pes[0] in image.pes)),
     )
-
-
-def _write_golden(golden: GoldenFrame, path: Path) -> None:
-    values = asdict(golden)
-    for name in ("inputs", "outputs"):
-        values[name] = [data.hex() for data in values[name]]
-    path.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8", newline="\n")
-
-
-def _error_registers(board: Board) -> list[int]:
-    noc = [board.noc.base + _DMA_ERROR] if board.noc else []
-    return [*noc, *(slot.base + _ARRAY_ERROR for slot in board.accelerator if slot.base is not None)]
 
 
 def _bytes_to_change(image: Image) -> list[int]:

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings
 
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
+from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_model, uses_external_data
 from tvm.ir import IRModule
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.given import ops_of
-from npukit.frontend.onnx.attributes import schema_of
 from npukit.frontend.onnx.claims import check_claims, check_inferred, check_tables, constants_of
-from npukit.frontend.onnx.external import load_external_data
 from npukit.frontend.onnx.fold import folded
 from npukit.frontend.onnx.importer import relax_of
+from npukit.frontend.onnx.node import schema_of
 from npukit.frontend.onnx.ops import CONVERTERS
 from npukit.frontend.onnx.qoperator import rewritten
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values
 from npukit.frontend.states import with_output_names
+from npukit.net.limits import TENSOR_BYTES
 
 PER_CHANNEL_OPSET = 13
 """First opset with scales by channel."""
@@ -34,13 +36,12 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapp
     check_tables(data, path.name)
     model = _parse(data, path.name)
     check_claims(model, path.name)
-    load_external_data(model, path)
+    _load_external_data(model, path)
     _check_structure(model, path.name)
     check_inferred(model, path.name)
     check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
     _widen(model, path.name)
-    _fix(model, input_shapes, path.name)
-    shapes = {value.name: _shape(value, input_shapes, path.name) for value in _inputs(model)}
+    shapes = _closed_shapes(model, input_shapes, path.name)
     model = rewritten(folded(model, shapes, path.name), path.name)
     _check_ops(model, path.name, custom)
     return with_output_names(relax_of(model, path.name, shapes, custom), [value.name for value in model.graph.output])
@@ -57,31 +58,55 @@ def _parse(data: bytes, name: str) -> onnx.ModelProto:
     return model
 
 
+def _load_external_data(model: onnx.ModelProto, path: Path) -> None:
+    """Loads external weights into the model. Their files must lie in the folder of the model file `path`."""
+    external = [tensor for tensor in constants_of(model.graph) if uses_external_data(tensor)]
+    try:
+        with catch_warnings(action="ignore"):
+            folder = path.resolve().parent
+            TENSOR_BYTES.check(sum(_external_bytes(tensor, folder, path.name) for tensor in external), path.name)
+            if external:
+                load_external_data_for_model(model, str(folder))
+    except NpukitError:
+        raise
+    except Exception as fault:
+        reason = getattr(fault, "strerror", None) or first_line(fault)
+        raise NpukitError(f"{path.name}: its external data cannot be read: {reason}") from fault
+
+
+def _external_bytes(tensor: onnx.TensorProto, folder: Path, model: str) -> int:
+    """The number of bytes to read for a tensor."""
+    info = ExternalDataInfo(tensor)
+    location = info.location or ""
+    if not location or "\0" in location or not (folder / location).resolve().is_relative_to(folder):
+        raise NpukitError(f"{model}: tensor {tensor.name!r} keeps its data outside the model's folder")
+    if not (folder / location).is_file():
+        raise NpukitError(f"{model}: the file {location!r} with the data of {tensor.name!r} is missing")
+    begin, rest = info.offset or 0, (folder / location).stat().st_size - (info.offset or 0)
+    length = rest if info.length is None else info.length
+    if begin < 0 or not 0 <= length <= rest:
+        raise NpukitError(f"{model}: the data of {tensor.name!r} are not all in the file {location!r}")
+    return length
+
+
 def _check_structure(model: onnx.ModelProto, name: str) -> None:
     for tensor in constants_of(model.graph):
         try:
             numpy_helper.to_array(tensor)
         except Exception as fault:
             raise NpukitError(f"{name}: tensor {tensor.name!r} is damaged: {first_line(fault)}") from fault
+    checked = model
+    if min(entry.version for entry in model.opset_import) < PER_CHANNEL_OPSET:
+        # Quantisers write scales by channel even into opsets without them, and every runtime accepts this.
+        checked = onnx.ModelProto()
+        checked.CopyFrom(model)
+        for node in checked.graph.node:
+            if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+                del node.attribute[:]
     try:
-        onnx.checker.check_model(_as_the_checker_wants(model))
+        onnx.checker.check_model(checked)
     except Exception as fault:
         raise NpukitError(f"{name} is not a valid ONNX model: {first_line(fault)}") from fault
-
-
-def _as_the_checker_wants(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without attributes of quantisation, for the checker.
-
-    Quantisers write scales by channel even into opsets without them, and every runtime accepts this.
-    """
-    if min(entry.version for entry in model.opset_import) >= PER_CHANNEL_OPSET:
-        return model
-    plain = onnx.ModelProto()
-    plain.CopyFrom(model)
-    for node in plain.graph.node:
-        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-            del node.attribute[:]
-    return plain
 
 
 def _check_ops(model: onnx.ModelProto, name: str, custom: Mapping[str, str]) -> None:
@@ -134,18 +159,17 @@ def _inputs(model: onnx.ModelProto) -> list[Any]:
     return [value for value in model.graph.input if value.name not in constants]
 
 
-def _fix(model: onnx.ModelProto, given: InputShapes, name: str) -> None:
-    """Turns inputs with a constant value into constants."""
+def _closed_shapes(model: onnx.ModelProto, given: InputShapes, name: str) -> dict[str, list[int]]:
+    """The shapes of the inputs, with the user's open sizes. Turns inputs with a constant value into constants."""
+    shapes, fixed = dict[str, list[int]](), fixed_values(given)
     for value in _inputs(model):
-        number = fixed_values(given).get(value.name)
-        if number is not None:
+        sizes = value.type.tensor_type.shape.dim
+        stated = tuple(size.dim_value if size.HasField("dim_value") else 0 for size in sizes)
+        shape = closed_shape(name, value.name, stated, given)
+        if value.name in fixed:
             kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-            constant = np.full(_shape(value, given, name), number, kind)
+            constant = np.full(shape, fixed[value.name], kind)
             model.graph.initializer.append(numpy_helper.from_array(constant, value.name))
-
-
-def _shape(value: Any, input_shapes: InputShapes, name: str) -> list[int]:
-    """The input's shape, with the user's values for open sizes."""
-    sizes = value.type.tensor_type.shape.dim
-    stated = tuple(size.dim_value if size.HasField("dim_value") else 0 for size in sizes)
-    return list(closed_shape(name, value.name, stated, input_shapes))
+        else:
+            shapes[value.name] = list(shape)
+    return shapes

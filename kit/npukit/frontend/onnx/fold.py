@@ -19,7 +19,7 @@ from onnx import TypeProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from npukit.errors import NpukitError
-from npukit.frontend.onnx.attributes import schema_of
+from npukit.frontend.onnx.node import schema_of
 from npukit.net.limits import ELEMENTS, OPS, STEPS, TENSOR_BYTES, check_shape
 
 FOLDED = frozenset(
@@ -133,14 +133,14 @@ class _Fold:
         place = f"{self.name}: {node.name or 'a Loop'}"
         body = next((each.g for each in node.attribute if each.name == "body"), onnx.GraphProto())
         trips, goes_on, *values = node.input
-        last = int(self._now(trips, place).item()) if trips else STEPS.most + 1
+        last = int(self._length(trips, place).item()) if trips else STEPS.most + 1
         goes_on = goes_on or self._constant(np.array(True))
         if len(body.input) != 2 + len(values) or len(body.output) != 1 + len(node.output):
             raise NpukitError(f"{place} does not have the values that its body takes and gives")
         scans: list[list[str]] = [[] for _ in body.output[1 + len(values) :]]
         for step in range(last):
             STEPS.check(step, f"{place}, as far as it is unrolled")
-            if not self._now(goes_on, place).any():
+            if not self._length(goes_on, place).any():
                 break
             given = (self._constant(np.array(step, np.int64)), goes_on, *values)
             taken = dict(zip((value.name for value in body.input), given, strict=True))
@@ -153,12 +153,10 @@ class _Fold:
         for scan, output in zip(scans, node.output[len(values) :], strict=True):
             self._keep(helper.make_node("Concat", scan, [output], axis=0), alias=True)
 
-    def _now(self, name: str, place: str) -> np.ndarray:
-        """The value of an input that determines a loop's length."""
+    def _length(self, name: str, place: str) -> np.ndarray:
+        """The value of an input with a loop's length or condition."""
         if name not in self.known:
-            raise NpukitError(
-                f"{place} takes as many steps as frames decide", tries=["--input NAME=8, if it is an input"]
-            )
+            raise NpukitError(f"{place} takes as many steps as frames decide", tries=["--input NAME=8, for an input"])
         return self.value(name)
 
     def _constant(self, value: np.ndarray) -> str:
@@ -203,10 +201,13 @@ class _Fold:
         given = [each for each in node.input if each]
         if not all(each in self.types for each in given):
             return {}
-        data = {each: self.known[each] for each in given if self._may_say_shape(each)}
+        data = {each: self.known[each] for each in given if each in self.known and prod(self.known[each].dims) <= NAMED}
+        versions = {entry.domain: entry.version for entry in self.imports}
+        version = versions.get(node.domain, versions.get("ai.onnx" if not node.domain else "", 1))
         try:
+            schema = schema_of(node.op_type, version, "" if node.domain == "ai.onnx" else node.domain)
             found = onnx.shape_inference.infer_node_outputs(
-                self._schema(node), node, {each: self.types[each] for each in given}, data, opset_imports=self.imports
+                schema, node, {each: self.types[each] for each in given}, data, opset_imports=self.imports
             )
         except Exception:
             return {}
@@ -214,25 +215,29 @@ class _Fold:
             check_shape(_shape(kind) or (), f"{self.name}: {each!r}")
         return found
 
-    def _may_say_shape(self, name: str) -> bool:
-        return name in self.known and prod(self.known[name].dims) <= NAMED
-
-    def _schema(self, node: onnx.NodeProto) -> Any:
-        versions = {entry.domain: entry.version for entry in self.imports}
-        version = versions.get(node.domain, versions.get("ai.onnx" if not node.domain else "", 1))
-        return schema_of(node.op_type, version, "" if node.domain == "ai.onnx" else node.domain)
-
     def _fold(self, node: onnx.NodeProto) -> bool:
-        """Tries to compute the node at import. Returns False if the node has to stay."""
-        if node.domain not in ("", "ai.onnx") or any(each in self.wanted for each in node.output):
+        """Tries to compute the node with ONNX's reference evaluator. Returns False if the node has to stay."""
+        outputs = [each for each in node.output if each]
+        if node.domain not in ("", "ai.onnx") or any(each in self.wanted for each in outputs):
             return False
         if node.op_type in ("Shape", "Size"):
             return self._shape(node)
-        if node.op_type not in FOLDED or not all(each in self.known for each in node.input if each):
+        given = dict.fromkeys(each for each in node.input if each)
+        if node.op_type not in FOLDED or not all(each in self.known for each in given):
             return False
         types = self._inferred(node)
-        sized = all(_shape(types.get(each)) is not None for each in node.output if each)
-        return (sized or node.op_type in UNBOUNDED) and self._evaluated(node)
+        if node.op_type not in UNBOUNDED and any(_shape(types.get(each)) is None for each in outputs):
+            return False
+        graph = helper.make_graph([node], "known", [], [helper.make_empty_tensor_value_info(each) for each in outputs])
+        graph.initializer.extend(self.known[each] for each in given)
+        try:
+            found = ReferenceEvaluator(helper.make_model(graph, opset_imports=self.imports)).run(None, {})
+            arrays = [np.asarray(each) for each in found]
+        except Exception:
+            return False
+        for name, value in zip(outputs, arrays, strict=True):
+            self._found(name, value)
+        return True
 
     def _shape(self, node: onnx.NodeProto) -> bool:
         shape = _shape(self.types.get(node.input[0]))
@@ -241,22 +246,6 @@ class _Fold:
         attributes = {each.name: each.i for each in node.attribute}
         part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]
         self._found(node.output[0], np.array(part if node.op_type == "Shape" else prod(shape), np.int64))
-        return True
-
-    def _evaluated(self, node: onnx.NodeProto) -> bool:
-        """Evaluates a node with ONNX's reference evaluator. Returns False if the evaluator fails."""
-        given = dict.fromkeys(each for each in node.input if each)
-        graph = helper.make_graph(
-            [node], "known", [], [helper.make_empty_tensor_value_info(each) for each in node.output if each]
-        )
-        graph.initializer.extend(self.known[each] for each in given)
-        try:
-            found = ReferenceEvaluator(helper.make_model(graph, opset_imports=self.imports)).run(None, {})
-            arrays = [np.asarray(each) for each in found]
-        except Exception:
-            return False
-        for name, value in zip((each for each in node.output if each), arrays, strict=True):
-            self._found(name, value)
         return True
 
     def _found(self, name: str, value: np.ndarray) -> None:

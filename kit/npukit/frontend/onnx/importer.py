@@ -19,8 +19,8 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.given import c_of
-from npukit.frontend.onnx.attributes import NodeAttributes, refuse_contradictions, refuse_unread
 from npukit.frontend.onnx.claims import declared_shape
+from npukit.frontend.onnx.node import NodeAttributes, refuse_contradictions, refuse_unread
 from npukit.frontend.onnx.ops import readable_converters
 from npukit.net.importer.expressions import TitledBuilder
 from npukit.net.importer.given import call_of
@@ -80,21 +80,27 @@ class _Importer(TvmImporter):
             try:
                 if node.op_type in self._custom:
                     self._construct_custom(node)
-                    continue
-                refuse_contradictions(node, super()._parse_attr(node.attribute), self._shapes(node.input))
-                super()._construct_nodes(SimpleNamespace(node=[node]))
-                self._bind_results(node)
-                refuse_unread(node, self.opset, self._attributes, super()._parse_attr)
-                self._check_results(node)
+                else:
+                    self._construct_node(node)
             except NpukitError as error:
                 raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
             except Exception as fault:
                 raise NpukitError(f"{place} cannot be imported: {first_line(fault)}") from fault
 
-    def _bind_results(self, node: onnx.NodeProto) -> None:
-        """Binds a node's results to variables, which record the node's name."""
-        calls = {name: value for name in node.output if isinstance(value := self._nodes.get(name), Call)}
-        self._nodes.update({name: self.bb.emit(call) for name, call in calls.items()})
+    def _construct_node(self, node: onnx.NodeProto) -> None:
+        """Converts a node. Binds results to variables to record the node's name."""
+        shapes = [_shape_of(getattr(self._nodes.get(name), "ty", None)) or () for name in node.input]
+        refuse_contradictions(node, super()._parse_attr(node.attribute), shapes)
+        super()._construct_nodes(SimpleNamespace(node=[node]))
+        for name in node.output:
+            if isinstance(value := self._nodes.get(name), Call):
+                self._nodes[name] = self.bb.emit(value)
+        refuse_unread(node, self.opset, self._attributes, super()._parse_attr)
+        self._check_results(node)
+
+    def _parse_attr(self, attributes: Any) -> NodeAttributes:
+        self._attributes = NodeAttributes(super()._parse_attr(attributes))
+        return self._attributes
 
     def _check_for_unsupported_ops(self, graph: Any) -> None:
         """Exempts custom ops, whose C the user gives."""
@@ -106,54 +112,40 @@ class _Importer(TvmImporter):
         """Emits a custom op with C from the user. The model must declare the shapes of the results."""
         values = [self._nodes[name] for name in node.input]
         operands = [each if isinstance(each, relax.Var | Constant) else self.bb.emit(each) for each in values]
-        told = super()._parse_attr(node.attribute)
-        words = {name: value for name, value in told.items() if isinstance(value, int | float)}
+        attributes = super()._parse_attr(node.attribute)
+        words = {name: value for name, value in attributes.items() if isinstance(value, int | float)}
         for place, output in enumerate(node.output):
-            text, result = c_of(self._custom, node.op_type, place), self._declared_type(output)
-            call = call_of(node.op_type, text, operands, result, words)
+            text, (shape, dtype) = c_of(self._custom, node.op_type, place), self._declaration(output)
+            if shape is None or -1 in shape:
+                raise NpukitError(f"the model does not say the shape of its result {output!r}")
+            call = call_of(node.op_type, text, operands, tensor_type(shape, dtype), words)
             self._nodes[output] = self.bb.emit(call)
 
-    def _declared_type(self, name: str) -> Any:
-        """The declared type of a custom op's result. npukit cannot infer it."""
+    def _declaration(self, name: str) -> tuple[tuple[int, ...] | None, str]:
+        """The declared shape and type of a value; None and empty without a declaration."""
         value = self._declared.get(name)
-        stated = None if value is None else declared_shape(value)
-        if value is None or stated is None or -1 in stated:
-            raise NpukitError(f"the model does not say the shape of its result {name!r}")
-        kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-        return tensor_type(stated, str(kind))
-
-    def _parse_attr(self, attributes: Any) -> NodeAttributes:
-        self._attributes = NodeAttributes(super()._parse_attr(attributes))
-        return self._attributes
-
-    def _shapes(self, names: Sequence[str]) -> list[tuple[int, ...]]:
-        """The shapes of a node's inputs; () for an absent input or another type than a tensor."""
-        kinds = [getattr(self._nodes.get(name), "ty", None) for name in names]
-        return [_shape_of(kind) or () for kind in kinds]
+        shape = None if value is None else declared_shape(value)
+        if value is None or shape is None:
+            return None, ""
+        kind = value.type.tensor_type.elem_type
+        return shape, str(helper.tensor_dtype_to_np_dtype(kind)) if kind else ""
 
     def _check_results(self, node: onnx.NodeProto) -> None:
         """Raises an error if a node's results are too large or contradict their declaration."""
         for name in filter(None, node.output):
             kind = getattr(self._nodes.get(name), "ty", None)
             shape = _shape_of(kind)
-            if kind is not None and shape is not None:
-                check_shape(shape, f"its result {name!r}")
-                self._bytes += prod(shape) * np.dtype(str(kind.dtype)).itemsize
-                TENSOR_BYTES.check(self._bytes, "the model up to here")
-                self._check_declared(name, shape, str(kind.dtype))
-
-    def _check_declared(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
-        """Raises an error if a value's shape or type differs from its declaration."""
-        value = self._declared.get(name)
-        stated = None if value is None else declared_shape(value)
-        if value is None or stated is None:
-            return
-        if len(stated) != len(shape) or any(was not in (-1, now) for was, now in zip(stated, shape, strict=True)):
-            raise NpukitError(f"its result {name!r} is declared as {list(stated)}, but is {list(shape)}")
-        kind = value.type.tensor_type.elem_type
-        if kind and str(helper.tensor_dtype_to_np_dtype(kind)) != dtype:
-            wanted = helper.tensor_dtype_to_np_dtype(kind)
-            raise NpukitError(f"its result {name!r} is declared as {wanted}, but is {dtype}")
+            if kind is None or shape is None:
+                continue
+            dtype, (stated, wanted) = str(kind.dtype), self._declaration(name)
+            check_shape(shape, f"its result {name!r}")
+            self._bytes += prod(shape) * np.dtype(dtype).itemsize
+            TENSOR_BYTES.check(self._bytes, "the model up to here")
+            stated = shape if stated is None else stated
+            if len(stated) != len(shape) or any(was not in (-1, now) for was, now in zip(stated, shape, strict=True)):
+                raise NpukitError(f"its result {name!r} is declared as {list(stated)}, but is {list(shape)}")
+            if wanted not in ("", dtype):
+                raise NpukitError(f"its result {name!r} is declared as {wanted}, but is {dtype}")
 
 
 def _shape_of(kind: Any) -> tuple[int, ...] | None:

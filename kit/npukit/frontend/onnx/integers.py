@@ -11,74 +11,67 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
 from npukit.frontend.onnx.conv import same_pads
-from npukit.frontend.onnx.values import known, padded
+from npukit.frontend.onnx.node import known, padded
 
-OnnxOpConverter: Any = onnx_frontend.OnnxOpConverter
 operators: Any = relax.op
 
 CONVOLUTIONS = {3: ("conv1d", "NCW", "OIW"), 4: ("conv2d", "NCHW", "OIHW"), 5: ("conv3d", "NCDHW", "OIDHW")}
 """Relax's operator by rank, and the layouts of data and weights."""
 
 
-class ConvInteger(OnnxOpConverter):
-    """Inputs: x, w, zero point of x, zero points of w. The result is int32."""
-
-    @classmethod
-    def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        data, weights, zero, zeros = padded(inputs, 4)
-        rank = len(data.ty.shape)
-        mode = attr.get("auto_pad", b"NOTSET")
-        pads = attr.get("pads", 0)
-        if mode in (b"SAME_UPPER", b"SAME_LOWER"):
-            pads = same_pads([data, weights], attr, lower=mode == b"SAME_LOWER")
-        name, layout, kernel_layout = CONVOLUTIONS[rank]
-        kernel, steps = _centred(bb, weights, zeros, params, [1] * (rank - 1)), (attr.get(key, 1) for key in STEPS)
-        strides, dilations = ([each] * (rank - 2) if isinstance(each, int) else each for each in steps)
-        around = [pads] * 2 * (rank - 2) if isinstance(pads, int) else pads
-
-        def layer(data: Any) -> Any:
-            options = {"data_layout": layout, "kernel_layout": kernel_layout, "out_dtype": "int32"}
-            windows = strides, around, dilations, attr.get("group", 1)
-            return getattr(operators.nn, name)(data, kernel, *windows, **options)
-
-        reach = _moved_weights(data, zero, kernel, params)
-        if reach is None:
-            return layer(_centred(bb, data, zero, params, []))
-        reach = reach.sum(axis=1, dtype=np.int32)
-        for axis, size in enumerate([int(size) for size in data.ty.shape][2:]):
-            places = around[axis], around[axis + rank - 2], strides[axis], dilations[axis]
-            reach = _met(reach, axis + 1, size, *places)
-        return _moved(bb, layer(_less_sign(bb, data)), zero, reach)
-
-
-STEPS = ("strides", "dilations")
-
-
-def _met(weights: np.ndarray, axis: int, size: int, before: int, after: int, stride: int, dilation: int) -> np.ndarray:
-    """Sums of weights along an axis, for each position of the window. Weights on padding are left out."""
-    taps = np.arange(weights.shape[axis]) * dilation
-    places = np.arange(-before, size + after - taps[-1], stride)[:, None] + taps
-    inside = ((places >= 0) & (places < size)).astype(np.int32)
-    alike = inside[:1] if np.all(inside == inside[0]) else inside
-    return np.moveaxis(np.tensordot(weights, alike, ([axis], [1])), -1, axis)
-
-
-class MatMulInteger(OnnxOpConverter):
-    """Inputs: a, b, zero points of a's rows, zero points of b's columns. The result is int32."""
-
-    @classmethod
-    def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        first, second, zero, zeros = padded(inputs, 4)
-        other = _centred(bb, second, zeros, params, [])
-        reach = _moved_weights(first, zero, other, params)
-        if reach is None:
-            return operators.matmul(_centred(bb, first, zero, params, [1]), other, out_dtype="int32")
-        sums = operators.matmul(_less_sign(bb, first), other, out_dtype="int32")
-        return _moved(bb, sums, zero, reach.sum(-2, dtype=np.int32))
+STEP_ATTRIBUTES = ("strides", "dilations")
 
 
 SIGN = 128
 """Difference between a number as uint8 and as int8."""
+
+
+def conv_integer(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """Inputs: x, w, zero point of x, zero points of w. The result is int32."""
+    data, weights, zero, zeros = padded(inputs, 4)
+    rank, mode, pads = len(data.ty.shape), attr.get("auto_pad", b"NOTSET"), attr.get("pads", 0)
+    if mode in (b"SAME_UPPER", b"SAME_LOWER"):
+        pads = same_pads([data, weights], attr, lower=mode == b"SAME_LOWER")
+    name, layout, kernel_layout = CONVOLUTIONS[rank]
+    kernel = _centred(bb, weights, zeros, params, [1] * (rank - 1))
+    steps = (attr.get(key, 1) for key in STEP_ATTRIBUTES)
+    strides, dilations = ([each] * (rank - 2) if isinstance(each, int) else each for each in steps)
+    around = [pads] * 2 * (rank - 2) if isinstance(pads, int) else pads
+
+    def layer(data: Any) -> Any:
+        options = {"data_layout": layout, "kernel_layout": kernel_layout, "out_dtype": "int32"}
+        return getattr(operators.nn, name)(data, kernel, strides, around, dilations, attr.get("group", 1), **options)
+
+    reach = _moved_weights(data, zero, kernel, params)
+    if reach is None:
+        return layer(_centred(bb, data, zero, params, []))
+    reach = reach.sum(axis=1, dtype=np.int32)
+    for axis, size in enumerate([int(size) for size in data.ty.shape][2:]):
+        taps = np.arange(reach.shape[axis + 1]) * dilations[axis]
+        end = size + around[axis + rank - 2] - taps[-1]
+        places = np.arange(-around[axis], end, strides[axis])[:, None] + taps
+        reach = _met(reach, axis + 1, (places >= 0) & (places < size))
+    return _moved(bb, layer(_less_sign(bb, data)), zero, reach)
+
+
+def _met(weights: np.ndarray, axis: int, inside: np.ndarray) -> np.ndarray:
+    """Sums of weights along an axis for each position of the window, without weights on padding.
+
+    `inside`: for each position and tap, True if the tap meets the image.
+    """
+    positions = inside[:1] if np.all(inside == inside[0]) else inside
+    return np.moveaxis(np.tensordot(weights, positions.astype(np.int32), ([axis], [1])), -1, axis)
+
+
+def matmul_integer(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """Inputs: a, b, zero points of a's rows, zero points of b's columns. The result is int32."""
+    first, second, zero, zeros = padded(inputs, 4)
+    other = _centred(bb, second, zeros, params, [])
+    reach = _moved_weights(first, zero, other, params)
+    if reach is None:
+        return operators.matmul(_centred(bb, first, zero, params, [1]), other, out_dtype="int32")
+    sums = operators.matmul(_less_sign(bb, first), other, out_dtype="int32")
+    return _moved(bb, sums, zero, reach.sum(-2, dtype=np.int32))
 
 
 def _moved_weights(data: Any, zero: Any, weights: Any, params: Any) -> np.ndarray | None:
@@ -108,44 +101,30 @@ def _centred(bb: Any, integers: Any, zero: Any, params: Any, behind: list[int]) 
     if value is None and offset is not None and offset.size == 1 and str(integers.ty.dtype) == "uint8":
         integers, offset = _less_sign(bb, integers), offset.astype(np.int16).reshape(()) - np.int16(SIGN)
     if offset is None:
-        amount = _vector_before(bb, bb.emit(operators.astype(zero, "int16")), behind)
-    else:
-        amount = relax.const(_before(offset.astype(np.int16), behind))
-    if value is None or offset is None:
+        amount = bb.emit(operators.astype(zero, "int16"))
+        if len(amount.ty.shape) == 1:
+            amount = bb.emit(operators.reshape(amount, [int(amount.ty.shape[0]), *behind]))
         return bb.emit(operators.subtract(operators.astype(integers, "int16"), amount))
-    return relax.const(_narrow(value.astype(np.int16) - _before(offset.astype(np.int16), behind)))
+    offset = offset.astype(np.int16)
+    offset = offset.reshape(-1, *behind) if offset.ndim == 1 else offset
+    if value is None:
+        return bb.emit(operators.subtract(operators.astype(integers, "int16"), relax.const(offset)))
+    centred = value.astype(np.int16) - offset
+    return relax.const(centred.astype(np.int8) if centred.min() >= -128 and centred.max() <= 127 else centred)
 
 
-def _vector_before(bb: Any, offset: Any, behind: list[int]) -> Any:
-    if len(offset.ty.shape) != 1:
-        return offset
-    return bb.emit(operators.reshape(offset, [int(offset.ty.shape[0]), *behind]))
-
-
-def _before(offset: np.ndarray, behind: list[int]) -> np.ndarray:
-    return offset.reshape(-1, *behind) if offset.ndim == 1 else offset
-
-
-def _narrow(value: np.ndarray) -> np.ndarray:
-    """The integers as int8 if they fit, else unchanged."""
-    return value.astype(np.int8) if value.min() >= -128 and value.max() <= 127 else value
-
-
-class DynamicQuantizeLinear(OnnxOpConverter):
+def dynamic_quantize_linear(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     """Quantises to uint8 with scale and zero point of the data itself. All zeros have scale 1, as in ONNX Runtime."""
-
-    @classmethod
-    def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        data, (zero, one, steps) = inputs[0], (relax.const(value, "float32") for value in (0.0, 1.0, 255.0))
-        high = bb.emit(operators.maximum(operators.max(_of_rows(bb, operators.max, data)), zero))
-        low = bb.emit(operators.minimum(operators.min(_of_rows(bb, operators.min, data)), zero))
-        spread = bb.emit(operators.subtract(high, low))
-        scale = bb.emit(operators.where(operators.equal(spread, zero), one, operators.divide(spread, steps)))
-        begin = operators.subtract(zero, operators.divide(low, scale))
-        offset = bb.emit(operators.round(operators.clip(begin, 0, 255)))
-        moved = operators.add(operators.round(operators.divide(data, scale)), offset)
-        integers = bb.emit(operators.astype(operators.clip(moved, 0, 255), "uint8"))
-        return relax.Tuple([integers, scale, bb.emit(operators.astype(offset, "uint8"))])
+    data, (zero, one, steps) = inputs[0], (relax.const(value, "float32") for value in (0.0, 1.0, 255.0))
+    high = bb.emit(operators.maximum(operators.max(_of_rows(bb, operators.max, data)), zero))
+    low = bb.emit(operators.minimum(operators.min(_of_rows(bb, operators.min, data)), zero))
+    spread = bb.emit(operators.subtract(high, low))
+    scale = bb.emit(operators.where(operators.equal(spread, zero), one, operators.divide(spread, steps)))
+    begin = operators.subtract(zero, operators.divide(low, scale))
+    offset = bb.emit(operators.round(operators.clip(begin, 0, 255)))
+    moved = operators.add(operators.round(operators.divide(data, scale)), offset)
+    integers = bb.emit(operators.astype(operators.clip(moved, 0, 255), "uint8"))
+    return relax.Tuple([integers, scale, bb.emit(operators.astype(offset, "uint8"))])
 
 
 def _of_rows(bb: Any, limit: Any, data: Any) -> Any:
@@ -156,41 +135,30 @@ def _of_rows(bb: Any, limit: Any, data: Any) -> Any:
     return bb.emit(limit(data, [axis for axis in range(rank) if axis != rank - 2], keepdims=True))
 
 
-class QuantizeLinear(OnnxOpConverter):
+def quantize_linear(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     """Relax's own operator where scales are known at import, else arithmetic."""
-
-    @classmethod
-    def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        data, scale, zero = padded(inputs, 3)
-        dtype = _quantised_type(attr, zero)
-        zero = relax.const(np.zeros((), dtype)) if zero is None else zero
-        if _is_known([scale, zero], attr, params):
-            return operators.quantize(data, scale, zero, axis=_axis(attr, data), out_dtype=dtype)
-        limits, (scale, zero) = np.iinfo(dtype), _spread(bb, data, attr, params, scale, zero)
-        steps = operators.add(operators.round(operators.divide(data, scale)), operators.astype(zero, "float32"))
-        return operators.astype(operators.clip(steps, float(limits.min), float(limits.max)), dtype)
-
-
-class DequantizeLinear(OnnxOpConverter):
-    """Relax's own operator for scales known at import, for the tensor or for each channel; else arithmetic."""
-
-    @classmethod
-    def _impl_v10(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        data, scale, zero = padded(inputs, 3)
-        zero = relax.const(np.zeros((), str(data.ty.dtype))) if zero is None else zero
-        if _is_known([scale, zero], attr, params):
-            return operators.dequantize(data, scale, zero, axis=_axis(attr, data), out_dtype="float32")
-        scale, zero = _spread(bb, data, attr, params, scale, zero)
-        real = (bb.emit(operators.astype(each, "float32")) for each in (data, zero))
-        return operators.multiply(operators.subtract(*real), scale)
-
-
-def _quantised_type(attr: Any, zero: Any) -> str:
+    data, scale, zero = padded(inputs, 3)
     stated = attr.get("output_dtype", 0)
     dtype = onnx_frontend.get_type(stated) if stated else "uint8" if zero is None else str(zero.ty.dtype)
     if dtype not in ("int8", "uint8", "int16", "uint16", "int32"):
         raise NpukitError(f"it quantises to {dtype}; npukit computes in int8", tries=["quantise to int8 or uint8"])
-    return dtype
+    zero = relax.const(np.zeros((), dtype)) if zero is None else zero
+    if _is_known([scale, zero], attr, params):
+        return operators.quantize(data, scale, zero, axis=_axis(attr, data), out_dtype=dtype)
+    limits, (scale, zero) = np.iinfo(dtype), _spread(bb, data, attr, params, scale, zero)
+    steps = operators.add(operators.round(operators.divide(data, scale)), operators.astype(zero, "float32"))
+    return operators.astype(operators.clip(steps, float(limits.min), float(limits.max)), dtype)
+
+
+def dequantize_linear(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """Relax's own operator for scales known at import, for the tensor or for each channel; else arithmetic."""
+    data, scale, zero = padded(inputs, 3)
+    zero = relax.const(np.zeros((), str(data.ty.dtype))) if zero is None else zero
+    if _is_known([scale, zero], attr, params):
+        return operators.dequantize(data, scale, zero, axis=_axis(attr, data), out_dtype="float32")
+    scale, zero = _spread(bb, data, attr, params, scale, zero)
+    real = (bb.emit(operators.astype(each, "float32")) for each in (data, zero))
+    return operators.multiply(operators.subtract(*real), scale)
 
 
 def _is_known(ends: Sequence[Any], attr: Any, params: Any) -> bool:
@@ -205,24 +173,24 @@ def _axis(attr: Any, data: Any) -> int:
 
 def _spread(bb: Any, data: Any, attr: Any, params: Any, *ends: Any) -> list[Any]:
     """Scale and zero point in shapes that match the data: repeated for each block, or aligned with the channel axis."""
-    return [bb.emit(_spread_one(data, attr, known(each, params), each)) for each in ends]
-
-
-def _spread_one(data: Any, attr: Any, value: np.ndarray | None, end: Any) -> Any:
     shape, axis, block = [int(size) for size in data.ty.shape], _axis(attr, data), attr.get("block_size", 0)
-    if block and value is None:
-        raise NpukitError("it has a scale for each block, which is computed at run time")
-    if block and value is not None:
-        return relax.const(np.take(np.repeat(value, block, axis), np.arange(shape[axis]), axis))
-    if len(end.ty.shape) == 1 and len(shape) > 1:
-        return operators.reshape(end, [-1 if place == axis else 1 for place in range(len(shape))])
-    return end
+    spread = []
+    for end in ends:
+        value = known(end, params)
+        if block and value is None:
+            raise NpukitError("it has a scale for each block, which is computed at run time")
+        if block and value is not None:
+            end = relax.const(np.take(np.repeat(value, block, axis), np.arange(shape[axis]), axis))
+        elif len(end.ty.shape) == 1 and len(shape) > 1:
+            end = operators.reshape(end, [-1 if place == axis else 1 for place in range(len(shape))])
+        spread.append(bb.emit(end))
+    return spread
 
 
-INTEGERS: Mapping[str, Any] = {
-    "ConvInteger": ConvInteger,
-    "DequantizeLinear": DequantizeLinear,
-    "DynamicQuantizeLinear": DynamicQuantizeLinear,
-    "MatMulInteger": MatMulInteger,
-    "QuantizeLinear": QuantizeLinear,
+INTEGER_OPS: Mapping[str, Any] = {
+    "ConvInteger": conv_integer,
+    "DequantizeLinear": dequantize_linear,
+    "DynamicQuantizeLinear": dynamic_quantize_linear,
+    "MatMulInteger": matmul_integer,
+    "QuantizeLinear": quantize_linear,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -48,85 +48,60 @@ class Rewriting:
     def dequantized(self, triple: Sequence[str], axis: int = 0) -> str:
         return self.node("DequantizeLinear", triple, axis=axis)
 
-    def replace(self, old: onnx.NodeProto, kind: str, inputs: Sequence[str], ends: Sequence[str]) -> None:
-        """Replaces a node by the float op with the same attributes, quantised to the same output."""
-        result = self.new_name(kind)
-        made = helper.make_node(kind, list(inputs), [result], name=old.name)
-        made.attribute.extend(attribute for attribute in old.attribute if attribute.name not in QLINEAR_ONLY)
-        self.nodes.append(made)
-        self.node("QuantizeLinear", [result, *ends], old.output[0])
+
+@dataclass(frozen=True)
+class Rule:
+    """The float op of a QLinear op, and the indices of the op's inputs.
+
+    An operand has three inputs: values, scale, zero point. The result has a scale and a zero point, the bias neither:
+    its units are the product of both operands' scales.
+    """
+
+    kind: str
+    operands: tuple[int, ...]
+    result: int
+    bias: int | None = None
+    channels: int = 1
+    """The axis of the second operand's scales."""
 
 
-Rule = Callable[[Rewriting, onnx.NodeProto], None]
-
-
-def convolution(rewriting: Rewriting, node: onnx.NodeProto) -> None:
-    """Inputs: x, scale, zero; w, scale, zero; y scale, zero; [bias in units of both scales]."""
-    names = list(node.input)
-    operands = [rewriting.dequantized(names[:3]), rewriting.dequantized(names[3:6])]
-    if len(names) > 8 and names[8]:
-        operands.append(_bias(rewriting, names[8], names[1], names[4]))
-    rewriting.replace(node, "Conv", operands, names[6:8])
-
-
-def _bias(rewriting: Rewriting, bias: str, first: str, second: str) -> str:
-    scales = np.asarray(rewriting.value(first) * rewriting.value(second), np.float32)
-    zeros = np.zeros(scales.shape, np.int32)
-    return rewriting.dequantized([bias, rewriting.constant(scales), rewriting.constant(zeros)])
-
-
-def gemm(rewriting: Rewriting, node: onnx.NodeProto) -> None:
-    """Inputs: a, scale, zero; b, scale, zero; bias; y scale, zero."""
-    names = list(node.input)
-    transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-    operands = [rewriting.dequantized(names[:3]), rewriting.dequantized(names[3:6], 0 if transposed else 1)]
-    if names[6]:
-        operands.append(_bias(rewriting, names[6], names[1], names[4]))
-    rewriting.replace(node, "Gemm", operands, names[7:9])
-
-
-def two(kind: str) -> Rule:
-    """Inputs: a, scale, zero; b, scale, zero; y scale, zero."""
-
-    def rule(rewriting: Rewriting, node: onnx.NodeProto) -> None:
-        names = list(node.input)
-        operands = [rewriting.dequantized(names[:3]), rewriting.dequantized(names[3:6], axis=1)]
-        rewriting.replace(node, kind, operands, names[6:8])
-
-    return rule
-
-
-def single(kind: str) -> Rule:
-    """Inputs: x, scale, zero; y scale, zero."""
-
-    def rule(rewriting: Rewriting, node: onnx.NodeProto) -> None:
-        if any(attribute.name == "channels_last" and attribute.i for attribute in node.attribute):
-            raise NpukitError("it takes its channels last, which npukit does not read from ONNX")
-        rewriting.replace(node, kind, [rewriting.dequantized(node.input[:3])], node.input[3:5])
-
-    return rule
-
-
-def concat(rewriting: Rewriting, node: onnx.NodeProto) -> None:
-    """Inputs: y scale, zero; then x, scale, zero of each part."""
-    names = list(node.input)
-    parts = [rewriting.dequantized(names[start : start + 3]) for start in range(2, len(names), 3)]
-    rewriting.replace(node, "Concat", parts, names[:2])
-
+TWO, SINGLE = ((0, 3), 6), ((0,), 3)
 
 RULES: Mapping[str, Rule] = {
-    "QGemm": gemm,
-    "QLinearAdd": two("Add"),
-    "QLinearAveragePool": single("AveragePool"),
-    "QLinearConcat": concat,
-    "QLinearConv": convolution,
-    "QLinearGlobalAveragePool": single("GlobalAveragePool"),
-    "QLinearLeakyRelu": single("LeakyRelu"),
-    "QLinearMatMul": two("MatMul"),
-    "QLinearMul": two("Mul"),
-    "QLinearSigmoid": single("Sigmoid"),
-    "QLinearSoftmax": single("Softmax"),
+    "QGemm": Rule("Gemm", (0, 3), 7, bias=6),
+    "QLinearAdd": Rule("Add", *TWO),
+    "QLinearAveragePool": Rule("AveragePool", *SINGLE),
+    "QLinearConcat": Rule("Concat", (), 0),
+    "QLinearConv": Rule("Conv", *TWO, bias=8, channels=0),
+    "QLinearGlobalAveragePool": Rule("GlobalAveragePool", *SINGLE),
+    "QLinearLeakyRelu": Rule("LeakyRelu", *SINGLE),
+    "QLinearMatMul": Rule("MatMul", *TWO),
+    "QLinearMul": Rule("Mul", *TWO),
+    "QLinearSigmoid": Rule("Sigmoid", *SINGLE),
+    "QLinearSoftmax": Rule("Softmax", *SINGLE),
 }
+
+
+def rewrite(rewriting: Rewriting, node: onnx.NodeProto) -> None:
+    rule, names = RULES[node.op_type], list(node.input)
+    if len(names) <= rule.result:
+        raise NpukitError("it has too few inputs")
+    flags = {attribute.name for attribute in node.attribute if attribute.i}
+    if "channels_last" in flags:
+        raise NpukitError("it takes its channels last, which npukit does not read from ONNX")
+    first = rule.operands or range(2, len(names), 3)
+    axes = [0, 0 if "transB" in flags else rule.channels] if len(rule.operands) == 2 else [0] * len(first)
+    operands = [rewriting.dequantized(names[at : at + 3], axis) for at, axis in zip(first, axes, strict=True)]
+    if rule.bias is not None and len(names) > rule.bias and names[rule.bias]:
+        scales = np.asarray(rewriting.value(names[1]) * rewriting.value(names[4]), np.float32)
+        zeros = np.zeros(scales.shape, np.int32)
+        bias = [names[rule.bias], rewriting.constant(scales), rewriting.constant(zeros)]
+        operands.append(rewriting.dequantized(bias))
+    result = rewriting.new_name(rule.kind)
+    made = helper.make_node(rule.kind, operands, [result], name=node.name)
+    made.attribute.extend(attribute for attribute in node.attribute if attribute.name not in QLINEAR_ONLY)
+    rewriting.nodes.append(made)
+    rewriting.node("QuantizeLinear", [result, *names[rule.result : rule.result + 2]], node.output[0])
 
 
 def rewritten(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -136,23 +111,19 @@ def rewritten(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     known = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     rewriting = Rewriting(known)
     for index, node in enumerate(model.graph.node):
-        _rewrite(rewriting, node, f"{name}: node {index} ({node.name or 'unnamed'}, {node.op_type})")
+        place = f"{name}: node {index} ({node.name or 'unnamed'}, {node.op_type})"
+        if node.op_type not in RULES:
+            rewriting.nodes.append(node)
+            continue
+        try:
+            rewrite(rewriting, node)
+        except NpukitError as error:
+            raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
+        except (IndexError, ValueError) as fault:
+            raise NpukitError(f"{place} has too few inputs") from fault
     result = onnx.ModelProto()
     result.CopyFrom(model)
     del result.graph.node[:]
     result.graph.node.extend(rewriting.nodes)
     result.graph.initializer.extend(rewriting.constants)
     return result
-
-
-def _rewrite(rewriting: Rewriting, node: onnx.NodeProto, place: str) -> None:
-    rule = RULES.get(node.op_type)
-    if rule is None:
-        rewriting.nodes.append(node)
-        return
-    try:
-        rule(rewriting, node)
-    except NpukitError as error:
-        raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
-    except (IndexError, ValueError) as fault:
-        raise NpukitError(f"{place} has too few inputs") from fault

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 from tvm import relax
-from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
-from npukit.frontend.onnx.values import known, padded
+from npukit.frontend.onnx.node import known, padded, text_of
 
 operators: Any = relax.op
 
@@ -82,16 +81,6 @@ NEAREST: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def _triangle(distance: np.ndarray) -> np.ndarray:
-    return np.clip(1 - np.abs(distance), 0, None)
-
-
-def _cubic(distance: np.ndarray, sharpness: float) -> np.ndarray:
-    x, a = np.abs(distance), sharpness
-    near, far = (a + 2) * x**3 - (a + 3) * x**2 + 1, a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
-
-
 @dataclass(frozen=True)
 class Method:
     """The method of resizing, from the node's attributes."""
@@ -106,19 +95,20 @@ class Method:
 
     @classmethod
     def of(cls, attr: Mapping[str, Any]) -> Method:
-        def text(name: str, default: str) -> str:
-            value = attr.get(name, default)
-            return value.decode() if isinstance(value, bytes) else str(value)
-
-        return cls(
-            text("mode", "nearest"),
-            text("coordinate_transformation_mode", "half_pixel"),
-            text("nearest_mode", "round_prefer_floor"),
+        made = cls(
+            text_of(attr, "mode", "nearest"),
+            text_of(attr, "coordinate_transformation_mode", "half_pixel"),
+            text_of(attr, "nearest_mode", "round_prefer_floor"),
             float(attr.get("cubic_coeff_a", -0.75)),
             bool(attr.get("antialias", 0)),
             bool(attr.get("exclude_outside", 0)),
             float(attr.get("extrapolation_value", 0.0)),
         )
+        modes = ("nearest", "linear", "cubic")
+        for name, names in ((made.mode, modes), (made.coordinates, PLACES), (made.nearest, NEAREST)):
+            if name not in names:
+                raise NpukitError(f"it resizes by {name!r}, which ONNX does not know")
+        return made
 
     def places(self, axis: ResizedAxis) -> np.ndarray:
         return PLACES[self.coordinates](axis, np.arange(axis.result, dtype=np.float64))
@@ -132,17 +122,11 @@ class Method:
         """[output element, input element]: the weight of the input element."""
         places = self.places(axis)
         if self.mode == "nearest":
-            chosen = np.clip(NEAREST[self.nearest](places), 0, axis.size - 1).astype(int)
-            return np.eye(axis.size)[chosen]
-        return self._weighted(axis, places)
-
-    def _weighted(self, axis: ResizedAxis, places: np.ndarray) -> np.ndarray:
+            return np.eye(axis.size)[np.clip(NEAREST[self.nearest](places), 0, axis.size - 1).astype(int)]
         spread = min(axis.scale, 1.0) if self.antialias else 1.0
         reach = int(np.ceil((2 if self.mode == "cubic" else 1) / spread))
-        steps = np.arange(-reach, reach + 1)
-        taken = np.floor(places).astype(int)[:, None] + steps
-        distance = (taken - places[:, None]) * spread
-        shares = _triangle(distance) if self.mode == "linear" else _cubic(distance, self.sharpness)
+        taken = np.floor(places).astype(int)[:, None] + np.arange(-reach, reach + 1)
+        shares = self._shares(np.abs(taken - places[:, None]) * spread)
         if self.exclude_outside:
             shares = np.where((taken >= 0) & (taken < axis.size), shares, 0)
         if self.antialias or self.exclude_outside:
@@ -152,78 +136,51 @@ class Method:
         np.add.at(matrix, (rows, np.clip(taken, 0, axis.size - 1)), shares)
         return matrix
 
+    def _shares(self, x: np.ndarray) -> np.ndarray:
+        """The weights of input elements at distances `x`."""
+        if self.mode == "linear":
+            return np.clip(1 - x, 0, None)
+        a = self.sharpness
+        near, far = (a + 2) * x**3 - (a + 3) * x**2 + 1, a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
+        return np.where(x <= 1, near, np.where(x < 2, far, 0))
 
-class Resize(onnx_frontend.Resize):
+
+def resize(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     """Resize through TVM's own converter, or as a matrix product for each axis where no operator is exact."""
-
-    @classmethod
-    def _impl_v11(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        return cls._impl_v18(bb, inputs, attr, params)
-
-    @classmethod
-    def _impl_v18(cls, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-        values = padded(inputs, 4)[1:]
-        roi, scales, sizes = (_known(value, params) for value in values)
-        shape, method = [int(side) for side in inputs[0].ty.shape], Method.of(attr)
-        _check(method)
-        if method.coordinates == CROP and values[0] is not None and roi is None:
-            raise NpukitError("its region is computed at run time")
-        axes = _axes(shape, attr, roi, scales, sizes)
-        if _by_pixels(method, axes):
-            plain = {name: value for name, value in attr.items() if name not in ("axes", "keep_aspect_ratio_policy")}
-            sizes = relax.const(np.array([axis.result for axis in axes], np.int64))
-            return super()._impl_v18(bb, _Inputs(inputs[0], sizes), plain, params)
+    region, *values = padded(inputs, 4)[1:]
+    found = (known(value, params) for value in (region, *values))
+    roi, scales, sizes = (value if value is not None and value.size else None for value in found)
+    method = Method.of(attr)
+    if method.coordinates == CROP and region is not None and roi is None:
+        raise NpukitError("its region is computed at run time")
+    axes = _axes([int(side) for side in inputs[0].ty.shape], attr, roi, scales, sizes)
+    if not _by_pixels(method, axes):
         return _multiplied(bb, inputs[0], method, axes)
-
-
-class _Inputs(list[Any]):
-    """A node's inputs: data and sizes, no region and no scales."""
-
-    def __init__(self, data: Any, sizes: Any) -> None:
-        super().__init__([data, None, None, sizes])
-
-
-def _known(value: Any, params: Any) -> np.ndarray | None:
-    """The value of a constant, non-empty input; None for other inputs."""
-    found = known(value, params)
-    return found if found is not None and found.size else None
-
-
-def _check(method: Method) -> None:
-    words = (method.mode, ("nearest", "linear", "cubic")), (method.coordinates, PLACES), (method.nearest, NEAREST)
-    for name, names in words:
-        if name not in names:
-            raise NpukitError(f"it resizes by {name!r}, which ONNX does not know")
+    attr = {name: value for name, value in attr.items() if name not in ("axes", "keep_aspect_ratio_policy")}
+    result = relax.const(np.array([axis.result for axis in axes], np.int64))
+    return usual(bb, [inputs[0], None, None, result], attr, params)
 
 
 def _axes(
     shape: list[int], attr: Any, roi: np.ndarray | None, scales: np.ndarray | None, sizes: np.ndarray | None
 ) -> list[ResizedAxis]:
-    if scales is None and sizes is None:
-        raise NpukitError("its scales or sizes are computed at run time")
     chosen = [int(axis) % len(shape) for axis in attr.get("axes", range(len(shape)))]
-    starts, ends = (np.zeros(len(chosen)), np.ones(len(chosen))) if roi is None else np.split(roi, 2)
-    factors = _factors([shape[axis] for axis in chosen], attr, scales, sizes)
-    axes = [ResizedAxis(size, size, 1.0) for size in shape]
-    for axis, (result, scale), start, end in zip(chosen, factors, starts, ends, strict=True):
-        axes[axis] = ResizedAxis(shape[axis], result, scale, float(start), float(end))
-    return axes
-
-
-def _factors(
-    shape: list[int], attr: Any, scales: np.ndarray | None, sizes: np.ndarray | None
-) -> list[tuple[int, float]]:
-    """The result size and the scale of each axis."""
+    extents = np.array([shape[axis] for axis in chosen])
     if scales is not None:
-        return [(int(np.floor(size * scale)), float(scale)) for size, scale in zip(shape, scales, strict=True)]
-    assert sizes is not None
-    ratios = [float(wanted) / size for wanted, size in zip(sizes, shape, strict=True)]
-    policy = attr.get("keep_aspect_ratio_policy", b"stretch")
-    name = policy.decode() if isinstance(policy, bytes) else str(policy)
-    if name == "stretch":
-        return [(int(wanted), ratio) for wanted, ratio in zip(sizes, ratios, strict=True)]
-    scale = min(ratios) if name == "not_larger" else max(ratios)
-    return [(int(np.floor(scale * size + 0.5)), scale) for size in shape]
+        results = np.floor(extents.astype(np.float32) * scales)
+    elif sizes is None:
+        raise NpukitError("its scales or sizes are computed at run time")
+    else:
+        results, scales = sizes, sizes / extents
+        policy = text_of(attr, "keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            scales = np.full(len(chosen), min(scales) if policy == "not_larger" else max(scales))
+            results = np.floor(scales * extents + 0.5)
+    starts, ends = (np.zeros(len(chosen)), np.ones(len(chosen))) if roi is None else np.split(roi, 2)
+    axes = [ResizedAxis(size, size, 1.0) for size in shape]
+    for axis, result, scale, start, end in zip(chosen, results, scales, starts, ends, strict=True):
+        axes[axis] = ResizedAxis(shape[axis], int(result), float(scale), float(start), float(end))
+    return axes
 
 
 def _by_pixels(method: Method, axes: list[ResizedAxis]) -> bool:

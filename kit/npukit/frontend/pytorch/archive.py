@@ -41,7 +41,11 @@ def checked_archive(data: bytes, name: str) -> bytes:
     try:
         with ZipFile(BytesIO(data)) as file:
             parts = _parts(file, len(data))
-        return _written(_checked(parts, name))
+        checked, target = _checked(parts, name), BytesIO()
+        with ZipFile(target, "w", ZIP_STORED) as file:
+            for key, part in checked.items():
+                file.writestr(f"model/{key}", part)
+        return target.getvalue()
     except DAMAGE as fault:
         tries = ["torch.export.save(torch.export.export(model, inputs), FILE) with PyTorch 2.9 or newer"]
         raise NpukitError(f"{name} is damaged, or no program of torch.export ({fault})", tries=tries) from fault
@@ -70,8 +74,7 @@ def _checked(parts: Mapping[str, bytes], name: str) -> dict[str, bytes]:
 
 def _tables(value: Any) -> Iterator[dict[str, Any]]:
     """Every table in a JSON value, however deep."""
-    if isinstance(value, dict):
-        yield value
+    yield from [value] if isinstance(value, dict) else []
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _tables(part)
 
@@ -84,16 +87,10 @@ def _check_node(table: Mapping[str, Any], name: str) -> None:
         raise NpukitError(
             f"{name} has a size that is computed in a way npukit does not read: {table['expr_str'][:80]!r}"
         )
-    for key in ("in_spec", "out_spec"):
-        if key in table:
-            _check_structure(json.loads(table[key]), name)
-
-
-def _check_structure(spec: Any, name: str) -> None:
-    """Checks the nesting of inputs and outputs: tuples, lists and dictionaries."""
-    for table in _tables(spec):
-        if "type" in table and table["type"] not in STRUCTURES:
-            raise NpukitError(f"{name} takes or gives a {table['type']}; npukit reads tuples, lists and dictionaries")
+    structures = [json.loads(table[key]) for key in ("in_spec", "out_spec") if key in table]
+    for part in _tables(structures):
+        if part.get("type") not in STRUCTURES:
+            raise NpukitError(f"{name} takes or gives a {part['type']}; npukit reads tuples, lists and dictionaries")
 
 
 def _arrays(parts: Mapping[str, bytes], config: Mapping[str, Any], folder: str, name: str) -> dict[str, bytes]:
@@ -107,11 +104,3 @@ def _arrays(parts: Mapping[str, bytes], config: Mapping[str, Any], folder: str, 
             raise ValueError(f"{key!r} has more numbers than its file")
         found[folder + path] = parts[folder + path]
     return found
-
-
-def _written(parts: Mapping[str, bytes]) -> bytes:
-    target = BytesIO()
-    with ZipFile(target, "w", ZIP_STORED) as file:
-        for key, data in parts.items():
-            file.writestr(f"model/{key}", data)
-    return target.getvalue()

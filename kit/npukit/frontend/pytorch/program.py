@@ -64,13 +64,9 @@ def _closed(module: IRModule, name: str, given: InputShapes) -> IRModule:
         raise NpukitError(f"{name}: an input of a PyTorch program is fixed before it is exported")
     sizes: dict[Any, int] = {}
     for each in inputs:
-        stated = tuple(_stated(size) for size in each.ty.shape)
+        stated = tuple(int(size) if isinstance(size, int | tvm.tirx.IntImm) else 0 for size in each.ty.shape)
         shape = closed_shape(name, each.name, stated, given)
         sizes |= {
             size: known for size, known in zip(each.ty.shape, shape, strict=True) if isinstance(size, tvm.tirx.Var)
         }
     return relax.transform.BindSymbolicVars(sizes)(module) if sizes else module  # type: ignore[attr-defined]
-
-
-def _stated(size: Any) -> int:
-    return int(size) if isinstance(size, int | tvm.tirx.IntImm) else 0

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from tvm import relax
 
-from npukit.frontend.places import place
+from npukit.frontend.expressions import place
 from npukit.frontend.recurrent import Step, Weights, gru, joined, lstm, unrolled
 
 operators: Any = relax.op
@@ -26,52 +26,40 @@ KINDS: Mapping[Any, tuple[Step, tuple[int, ...]]] = {
 
 def recurrent_converters(known: Known) -> dict[str, Any]:
     """TVM's converters by operator. `known`: the program's arrays, by name."""
-    return {
-        f"{kind.__name__.partition('.')[0]}.input": partial(_layers, known, step, order)
-        for kind, (step, order) in KINDS.items()
-    }
+    return {f"{kind.__name__.partition('.')[0]}.input": partial(_layers, known, *each) for kind, each in KINDS.items()}
 
 
 def _layers(known: Known, step: Step, order: Sequence[int], node: Any, importer: Any) -> list[Any]:
     """The hidden states of the whole sequence, and the last states of all layers and directions."""
     data, initial, arrays, biased, _, _, _, both_ways, batch_first = node.args
     builder, value = importer.block_builder, importer.env[data]
-    given = initial if isinstance(initial, list | tuple) else [initial]
-    states = [_zero_or(importer, each) for each in given]
-    weights = _weights([known[one.name] for one in arrays], 4 if biased else 2, order)
+    states = [_state(importer, each) for each in (initial if isinstance(initial, list | tuple) else [initial])]
+    count = 4 if biased else 2  # arrays of a layer in a direction
     value = builder.emit(operators.permute_dims(value, [1, 0, 2])) if batch_first else value
     sides, ends = [], []
-    for index, each in enumerate(weights):
+    for index in range(len(arrays) // count):
+        weights = _weights([known[each.name] for each in arrays[index * count : (index + 1) * count]], order)
         start = tuple(None if state is None else place(builder, state, 0, index) for state in states)
         backwards = bool(both_ways and index % 2)
-        steps, last = unrolled(builder, step, value, each, start, backwards=backwards)
+        steps, last = unrolled(builder, step, value, weights, start, backwards=backwards)
         sides.append(builder.emit(operators.squeeze(joined(builder, steps), [1])))
-        ends.append(last)
+        ends.append([builder.emit(operators.expand_dims(state, [0])) for state in last])
         if backwards or not both_ways:
             value, sides = _joined(builder, sides, 2), []
     value = builder.emit(operators.permute_dims(value, [1, 0, 2])) if batch_first else value
-    return [value, *(_joined(builder, _stacked(builder, states), 0) for states in zip(*ends, strict=True))]
+    return [value, *(_joined(builder, states, 0) for states in zip(*ends, strict=True))]
 
 
-def _zero_or(importer: Any, state: Any) -> Any:
+def _state(importer: Any, state: Any) -> Any:
     """An initial state; None if the program fills it with zeros."""
     name, numbers = str(state.target), [argument for argument in state.args if isinstance(argument, int | float)]
     return None if "zeros" in name or ("full" in name and not any(numbers)) else importer.env[state]
 
 
-def _weights(arrays: Sequence[np.ndarray], each: int, order: Sequence[int]) -> list[Weights]:
-    """The weights of each layer and direction, taken from `each` consecutive arrays."""
-    return [_ordered(arrays[start : start + each], order) for start in range(0, len(arrays), each)]
-
-
-def _ordered(arrays: Sequence[np.ndarray], order: Sequence[int]) -> Weights:
+def _weights(arrays: Sequence[np.ndarray], order: Sequence[int]) -> Weights:
     size = arrays[1].shape[1]
     both = [*arrays, *(np.zeros(len(arrays[0])),) * (4 - len(arrays))]
     return Weights(*(np.concatenate([array[gate * size : (gate + 1) * size] for gate in order]) for array in both))
-
-
-def _stacked(builder: relax.BlockBuilder, states: Sequence[Any]) -> list[Any]:
-    return [builder.emit(operators.expand_dims(state, [0])) for state in states]
 
 
 def _joined(builder: relax.BlockBuilder, parts: Sequence[Any], axis: int) -> Any:

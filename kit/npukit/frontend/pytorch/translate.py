@@ -16,8 +16,7 @@ from tvm import relax
 from tvm.ir import IRModule
 from tvm.relax.frontend.torch import from_exported_program
 
-from npukit.frontend.largest import extremes
-from npukit.frontend.places import place
+from npukit.frontend.expressions import extremes, place
 from npukit.frontend.pytorch.recurrent import KINDS, recurrent_converters
 from npukit.frontend.states import StatePair, with_output_names, with_states
 
@@ -35,19 +34,19 @@ def translated(archive: BytesIO) -> IRModule:
     program = torch.export.load(archive).run_decompositions(table)
     known = _constants(program)
     converters = {
-        **dict.fromkeys(("quantize_per_tensor.default", "quantize_per_channel.default"), partial(_quantize, known)),
+        **{
+            f"{kind}_per_{extent}.default": partial(_quantize, known, kind == "dequantize")
+            for kind in ("quantize", "dequantize")
+            for extent in ("tensor", "channel")
+        },
         "select.int": _select,
         "amax.default": partial(_extreme, operators.max),
         "amin.default": partial(_extreme, operators.min),
         **dict.fromkeys(("max.dim", "topk.default"), partial(_largest, True)),
         "min.dim": partial(_largest, False),
         **recurrent_converters(known),
-        **dict.fromkeys(
-            ("dequantize_per_tensor.default", "dequantize_per_channel.default"), partial(_dequantize, known)
-        ),
     }
-    kept = _mutated(program)
-    _as_ends(program, kept)
+    kept = _changed_buffers(program)
     module = from_exported_program(program, custom_convert_map=converters, run_ep_decomposition=False)
     names = [parameter.name for parameter in cast(Any, module["main"]).params]
     results = [spec.arg.name for spec in program.graph_signature.output_specs]
@@ -55,23 +54,22 @@ def translated(archive: BytesIO) -> IRModule:
     return with_states(with_output_names(module, results), pairs)
 
 
-def _mutated(program: torch.export.ExportedProgram) -> dict[str, str]:
-    """The buffers that the program changes: by name as an input, the name of the output with the new value."""
-    signature = program.graph_signature
-    held = {spec.target: spec.arg.name for spec in signature.input_specs if spec.kind == InputKind.BUFFER}
-    changes = [spec for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION]
-    return {held[spec.target]: spec.arg.name for spec in changes if spec.target in held}
+def _changed_buffers(program: torch.export.ExportedProgram) -> dict[str, str]:
+    """Turns buffers changed by the program into ordinary inputs and outputs.
 
-
-def _as_ends(program: torch.export.ExportedProgram, kept: Mapping[str, str]) -> None:
-    """Turns changed buffers into ordinary inputs and outputs."""
-    signature = program.graph_signature
-    for number, spec in enumerate(signature.input_specs):
+    Returns the name of the output with the new value, by the buffer's name as an input.
+    """
+    inputs, results = program.graph_signature.input_specs, program.graph_signature.output_specs
+    held = {spec.target: spec.arg.name for spec in inputs if spec.kind == InputKind.BUFFER}
+    changes = [spec for spec in results if spec.kind == OutputKind.BUFFER_MUTATION]
+    kept = {held[spec.target]: spec.arg.name for spec in changes if spec.target in held}
+    for number, spec in enumerate(inputs):
         if spec.arg.name in kept:
-            signature.input_specs[number] = InputSpec(InputKind.USER_INPUT, spec.arg, None)
-    for number, spec in enumerate(signature.output_specs):
+            inputs[number] = InputSpec(InputKind.USER_INPUT, spec.arg, None)
+    for number, spec in enumerate(results):
         if spec.kind == OutputKind.BUFFER_MUTATION:
-            signature.output_specs[number] = OutputSpec(OutputKind.USER_OUTPUT, spec.arg, None)
+            results[number] = OutputSpec(OutputKind.USER_OUTPUT, spec.arg, None)
+    return kept
 
 
 def _constants(program: torch.export.ExportedProgram) -> Known:
@@ -109,24 +107,14 @@ def _largest(most: bool, node: Any, importer: Any) -> relax.Tuple:
     return relax.Tuple([values, builder.emit(operators.astype(places, "int64"))])
 
 
-def _quantize(known: Known, node: Any, importer: Any) -> relax.Var:
-    dtype = TYPES[node.args[-1]]
-    data, constants = importer.env[node.args[0]], _ends(known, node, dtype)
-    return importer.block_builder.emit(operators.quantize(data, *constants, axis=_axis(node), out_dtype=dtype))
-
-
-def _dequantize(known: Known, node: Any, importer: Any) -> relax.Var:
+def _quantize(known: Known, is_inverse: bool, node: Any, importer: Any) -> relax.Var:
+    """Relax's own operator. The zero point has the type of the integers."""
     data = importer.env[node.args[0]]
-    constants = _ends(known, node, str(data.ty.dtype))
-    return importer.block_builder.emit(operators.dequantize(data, *constants, axis=_axis(node)))
-
-
-def _ends(known: Known, node: Any, dtype: str) -> tuple[relax.Expr, relax.Expr]:
-    """Scale and zero point as constants. Relax requires the zero point in the type of the integers."""
+    dtype = str(data.ty.dtype) if is_inverse else TYPES[node.args[-1]]
     scale, zero_point = (known[value.name] if isinstance(value, torch.fx.Node) else value for value in node.args[1:3])
     zero_points = np.asarray(0 if zero_point is None else zero_point)
-    return relax.const(np.asarray(scale, np.float32)), relax.const(zero_points.astype(dtype))
-
-
-def _axis(node: Any) -> int:
-    return int(node.args[3]) if "per_channel" in str(node.target) else -1
+    ends = relax.const(np.asarray(scale, np.float32)), relax.const(zero_points.astype(dtype))
+    axis = int(node.args[3]) if "per_channel" in str(node.target) else -1
+    if is_inverse:
+        return importer.block_builder.emit(operators.dequantize(data, *ends, axis=axis))
+    return importer.block_builder.emit(operators.quantize(data, *ends, axis=axis, out_dtype=dtype))

@@ -11,9 +11,9 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.given import c_of, made_by, ops_of
-from npukit.frontend.tflite.elementwise import Converter
-from npukit.frontend.tflite.emit import Emitter, operators, tensor_type
+from npukit.frontend.tflite.emit import Converter, Emitter, operators, tensor_type
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, custom_kind, name_of, options_of
+from npukit.net.c_code.detections import detections_steps
 from npukit.net.c_code.template import body_of, text_of
 from npukit.net.importer.given import call_of
 
@@ -37,7 +37,8 @@ def _detections(emitter: Emitter, op: TfliteOp) -> None:
     words["most_of_a_pass"] = options["detections_per_class"] if options["use_regular_nms"] else count
     corners = {"CORNERS": body_of(text_of("detection/by_anchors.c"), words)}
     result = (count, FIELDS), "float32"
-    found = made_by(emitter.builder, "detection/detections.c", operands, result, {**words, **corners}, 20 * boxes)
+    file, steps = "detection/detections.c", detections_steps(words, "anchors")
+    found = made_by(emitter.builder, file, operands, result, {**words, **corners}, 20 * boxes, steps=steps)
     fields = ((0, 4, (1, count, 4)), (4, 5, (1, count)), (5, 6, (1, count)))
     for index, (begin, end, shape) in zip(op.outputs, fields, strict=False):
         part = emitter.emit(operators.strided_slice(found, [1], [begin], [end]))

@@ -7,7 +7,6 @@ window.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,42 +14,37 @@ import tflite
 
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp
 
-CUT, JOINED = "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"
+TO_BATCH, FROM_BATCH = "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"
 CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 _PLAIN = {"Padding": tflite.Padding.VALID, **dict.fromkeys(("StrideH", "StrideW"), 1)}
 _UNDILATED = dict.fromkeys(("DilationHFactor", "DilationWFactor"), 1)
 
 
 def with_dilated(model: TfliteModel) -> TfliteModel:
-    """The model with each sequence of the three ops as a dilated convolution."""
-    return replace(model, ops=tuple(_joined(model)))
-
-
-def _joined(model: TfliteModel) -> Iterator[TfliteOp]:
-    """The ops, with a dilated convolution in place of the last op of each sequence."""
+    """The model with a dilated convolution in place of the last op of each sequence of the three ops."""
     reads = Counter([index for op in model.ops for index in op.inputs] + list(model.outputs))
     makers = {index: place for place, op in enumerate(model.ops) for index in op.outputs}
     readers = {index: place for place, op in enumerate(model.ops) for index in op.inputs}
-    found, gone = dict[int, TfliteOp](), set[int]()
+    ops: list[TfliteOp | None] = list(model.ops)
     for place, op in enumerate(model.ops):
-        ends = makers.get(op.inputs[0], place), readers.get(op.outputs[0], place)
         if op.kind in CONVOLUTIONS and reads[op.inputs[0]] == reads[op.outputs[0]] == 1:
-            made = _dilated(model, model.ops[ends[0]], op, model.ops[ends[1]])
-            found |= {ends[1]: made} if made else {}
-            gone |= {ends[0], place} if made else set()
-    for place, op in enumerate(model.ops):
-        if place not in gone:
-            yield found.get(place, op)
+            first, last = makers.get(op.inputs[0], place), readers.get(op.outputs[0], place)
+            made = _dilated(model, model.ops[first], op, model.ops[last])
+            if made:
+                ops[first], ops[place], ops[last] = None, None, made
+    return replace(model, ops=tuple(op for op in ops if op))
 
 
 def _dilated(model: TfliteModel, cut: TfliteOp, op: TfliteOp, joined: TfliteOp) -> TfliteOp | None:
     """The three ops as a dilated convolution; None for any other ops."""
-    if (cut.kind, joined.kind) != (CUT, JOINED) or joined.inputs[0] != op.outputs[0]:
+    if (cut.kind, joined.kind) != (TO_BATCH, FROM_BATCH) or joined.inputs[0] != op.outputs[0]:
         return None
     if any(op.options.get(name) != value for name, value in {**_PLAIN, **_UNDILATED}.items()):
         return None
     before, behind = _amounts(model, cut), _amounts(model, joined)
-    if before is None or behind is None or not _keep_scales(model, cut, joined):
+    ends = [(model.tensors[each.inputs[0]], model.tensors[each.outputs[0]]) for each in (cut, joined)]
+    keep_scales = all(source.quantization == result.quantization for source, result in ends)
+    if before is None or behind is None or not keep_scales:
         return None
     (height, width), around = before
     (top, bottom), (left, right) = (around - behind[1]).tolist()
@@ -68,8 +62,3 @@ def _amounts(model: TfliteModel, op: TfliteOp) -> tuple[np.ndarray, np.ndarray] 
     if sides is None or around is None or (sides.shape, around.shape) != ((2,), (2, 2)):
         return None
     return sides, around
-
-
-def _keep_scales(model: TfliteModel, *moves: TfliteOp) -> bool:
-    tensors = model.tensors
-    return all(tensors[op.inputs[0]].quantization == tensors[op.outputs[0]].quantization for op in moves)

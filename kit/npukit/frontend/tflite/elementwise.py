@@ -11,11 +11,9 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.tflite import wide
-from npukit.frontend.tflite.emit import Emitter, operators
+from npukit.frontend.tflite.emit import Converter, Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.windows import activated, finite, padding_of, strides_of, window_of
-
-Converter = Callable[[Emitter, TfliteOp], None]
 
 
 def binary(name: str) -> Converter:
@@ -31,11 +29,7 @@ def binary(name: str) -> Converter:
 
 def unary(function: Callable[[Any], Any]) -> Converter:
     """The converter of a unary op."""
-
-    def convert(emitter: Emitter, op: TfliteOp) -> None:
-        emitter.define_real(op.outputs[0], function(emitter.real(op.inputs[0])))
-
-    return convert
+    return lambda emitter, op: emitter.define_real(op.outputs[0], function(emitter.real(op.inputs[0])))
 
 
 def clip(low: float, high: float) -> Converter:
@@ -54,13 +48,12 @@ def elu(real: relax.Expr) -> relax.Expr:
 
 
 def gelu(emitter: Emitter, op: TfliteOp) -> None:
-    function = operators.nn.gelu_tanh if op.options.get("Approximate") else operators.nn.gelu
-    emitter.define_real(op.outputs[0], function(emitter.real(op.inputs[0])))
+    unary(operators.nn.gelu_tanh if op.options.get("Approximate") else operators.nn.gelu)(emitter, op)
 
 
 def leaky_relu(emitter: Emitter, op: TfliteOp) -> None:
     slope = finite(op, "Alpha")
-    emitter.define_real(op.outputs[0], operators.nn.leakyrelu(emitter.real(op.inputs[0]), slope))
+    unary(lambda real: operators.nn.leakyrelu(real, slope))(emitter, op)
 
 
 def prelu(emitter: Emitter, op: TfliteOp) -> None:
@@ -107,14 +100,48 @@ def pool(name: str) -> Converter:
     return convert
 
 
-def mean(emitter: Emitter, op: TfliteOp) -> None:
-    axes = emitter.integers(op.inputs[1])
-    keep = bool(op.options.get("KeepDims"))
-    emitter.define_real(op.outputs[0], operators.mean(emitter.real(op.inputs[0]), axes, keep))
+def reduction(name: str) -> Converter:
+    """The converter of a reduction over axes. `name`: Relax's name for the op."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        axes, keep = emitter.integers(op.inputs[1]), bool(op.options.get("KeepDims"))
+        emitter.define_real(op.outputs[0], getattr(operators, name)(emitter.real(op.inputs[0]), axes, keep))
+
+    return convert
 
 
-def arg_max(emitter: Emitter, op: TfliteOp) -> None:
-    axis = int(emitter.constant(op.inputs[1]).item())
-    found = emitter.emit(operators.argmax(emitter.real(op.inputs[0]), axis))
-    wanted = "int64" if op.options.get("OutputType") == tflite.TensorType.INT64 else "int32"
-    emitter.define(op.outputs[0], operators.astype(found, wanted))
+def place_of(name: str) -> Converter:
+    """The converter of ARG_MAX or ARG_MIN. `name`: Relax's name for the op."""
+
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        (axis,) = emitter.integers(op.inputs[1])
+        found = emitter.emit(getattr(operators, name)(emitter.real(op.inputs[0]), axis))
+        wanted = "int64" if op.options.get("OutputType") == tflite.TensorType.INT64 else "int32"
+        emitter.define(op.outputs[0], operators.astype(found, wanted))
+
+    return convert
+
+
+def of_truth(name: str) -> Converter:
+    """The converter of a comparison or logical function, with a Boolean result. `name`: Relax's name for the op."""
+    return lambda emitter, op: emitter.define(
+        op.outputs[0], getattr(operators, name)(*(emitter.real(index) for index in op.inputs))
+    )
+
+
+def select(emitter: Emitter, op: TfliteOp) -> None:
+    condition, *choices = op.inputs
+    chosen = operators.where(emitter.value(condition), *(emitter.real(index) for index in choices))
+    emitter.define_real(op.outputs[0], chosen)
+
+
+def add_n(emitter: Emitter, op: TfliteOp) -> None:
+    total, *rest = (emitter.real(index) for index in op.inputs)
+    for each in rest:
+        total = emitter.emit(operators.add(total, each))
+    emitter.define_real(op.outputs[0], total)
+
+
+def squared_difference(emitter: Emitter, op: TfliteOp) -> None:
+    first, second = (emitter.real(index) for index in op.inputs)
+    emitter.define_real(op.outputs[0], operators.square(emitter.emit(operators.subtract(first, second))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, cast
@@ -12,7 +12,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
-from npukit.frontend.qdq import dequantize, quantize
+from npukit.frontend.expressions import dequantize, quantize
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values, spelled
 from npukit.frontend.states import StatePair, with_output_names, with_states
 from npukit.frontend.tflite.fields import Operands
@@ -55,8 +55,7 @@ class Emitter:
 
     def constant(self, index: int) -> np.ndarray:
         """The value of a tensor. Raises an error unless it is known at build time."""
-        value = self.known(index)
-        if value is None:
+        if (value := self.known(index)) is None:
             raise NpukitError(f"its input {self.tensor(index).name!r} must be a constant")
         return value
 
@@ -67,8 +66,7 @@ class Emitter:
     def value(self, index: int) -> relax.Expr:
         """The stored values of a tensor."""
         if index not in self.values:
-            value = self.constant(index)
-            self.values[index] = relax.const(np.ascontiguousarray(value).reshape(value.shape))
+            self.values[index] = relax.const(np.asarray(self.constant(index), order="C"))
         return self.values[index]
 
     def real(self, index: int) -> relax.Expr:
@@ -121,36 +119,34 @@ class AsStored(Emitter):
         self.define(index, expression)
 
 
+Converter = Callable[[Emitter, TfliteOp], None]
+Converters = Mapping[str, Converter]
+"""Functions to emit an op and define the results, by the op's kind."""
+
+
 def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) -> None:
     """Raises an error if a tensor's shape or type differs from its declaration. A declared size of 0 is open."""
-    alike = len(tensor.shape) == len(shape) and all(
-        stated in (0, size) for stated, size in zip(tensor.shape, shape, strict=True)
-    )
-    if tensor.has_shape and not alike:
+    closed = tuple(stated or size for stated, size in zip(tensor.shape, shape, strict=False))
+    if tensor.has_shape and not (len(tensor.shape) == len(shape) and closed == shape):
         raise NpukitError(f"its result {tensor.name!r} is declared as {list(tensor.shape)}, but is {list(shape)}")
     if tensor.dtype != dtype:
         raise NpukitError(f"its result {tensor.name!r} is declared as {tensor.dtype}, but is {dtype}")
 
 
-def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, input_shapes: InputShapes) -> IRModule:
+def emit_module(model: TfliteModel, converters: Converters, name: str, input_shapes: InputShapes) -> IRModule:
     """The whole model as function `main`. `converters`: the converter of each kind of op."""
     builder, model = TitledBuilder(), _opened(model, input_shapes)
     emitter = Emitter(model, builder)
     check_input_names(name, [model.tensors[index].name for index in model.inputs], input_shapes)
-    fixed = fixed_values(input_shapes)
-    taken = [index for index in model.inputs if model.tensors[index].name not in fixed]
-    variables = [_input(model.tensors[index], input_shapes, name) for index in taken]
-    emitter.values.update(zip(taken, variables, strict=True))
-    for index in set(model.inputs) - set(taken):
-        tensor = model.tensors[index]
-        emitter.fold(
-            index, np.full(closed_shape(name, tensor.name, tensor.shape, {}), fixed[tensor.name], tensor.dtype)
-        )
+    _take_inputs(emitter, name, input_shapes)
+    taken: list[Any] = list(emitter.values.values())
     fault: NpukitError | None = None
-    with builder.function("main", variables):
+    with builder.function("main", taken):
         with builder.dataflow():
             try:
-                outputs = _outputs(emitter, converters, name)
+                for op in model.ops:
+                    _convert(emitter, op, converters, name)
+                outputs = relax.Tuple([emitter.value(index) for index in model.outputs])
             except NpukitError as error:
                 # TVM warns on stderr about an unfinished function.
                 fault, outputs = error, relax.Tuple([])
@@ -161,13 +157,22 @@ def emit_module(model: TfliteModel, converters: Mapping[str, Any], name: str, in
     named = with_output_names(
         builder.titled(builder.finalize()), [model.tensors[index].name for index in model.outputs]
     )
-    return with_states(named, list(_states(model, taken)))
+    first, last = len(taken) - len(model.states), len(model.outputs) - len(model.states)
+    return with_states(named, [StatePair(first + at, last + at, s.initial) for at, s in enumerate(model.states)])
 
 
-def _states(model: TfliteModel, taken: Sequence[int]) -> Iterator[StatePair]:
-    """The model's states by position. Their tensors are the last of the inputs and outputs."""
-    first, last = (len(ends) - len(model.states) for ends in (taken, model.outputs))
-    return (StatePair(first + at, last + at, each.initial) for at, each in enumerate(model.states))
+def _take_inputs(emitter: Emitter, name: str, input_shapes: InputShapes) -> None:
+    """Makes each input a parameter of the function; an input fixed by the user becomes a known value."""
+    fixed = fixed_values(input_shapes)
+    for index in emitter.model.inputs:
+        tensor = emitter.tensor(index)
+        if tensor.name not in fixed and (tensor.dtype not in DTYPES.values() or tensor.dtype == "float16"):
+            raise NpukitError(f"{name}: input {tensor.name!r} is of {tensor.dtype}, which npukit does not read")
+        shape = closed_shape(name, tensor.name, tensor.shape, input_shapes)
+        if tensor.name in fixed:
+            emitter.fold(index, np.full(shape, fixed[tensor.name], tensor.dtype))
+        else:
+            emitter.values[index] = relax.Var(tensor.name, tensor_type(shape, tensor.dtype))
 
 
 def _opened(model: TfliteModel, input_shapes: InputShapes) -> TfliteModel:
@@ -190,21 +195,9 @@ def _with_open_inputs(fault: NpukitError, model: TfliteModel, input_shapes: Inpu
     return NpukitError(fault.message, tries=[*tries, *fault.tries]) if tries else fault
 
 
-def _outputs(emitter: Emitter, converters: Mapping[str, Any], name: str) -> relax.Expr:
-    for op in emitter.model.ops:
-        emitter.builder.begin_layer(emitter.tensor(op.outputs[0]).name if op.outputs else "")
-        _convert(emitter, op, converters, name)
-    return relax.Tuple([emitter.value(index) for index in emitter.model.outputs])
-
-
-def _input(tensor: TfliteTensor, input_shapes: InputShapes, name: str) -> relax.Var:
-    if tensor.dtype not in DTYPES.values() or tensor.dtype == "float16":
-        raise NpukitError(f"{name}: input {tensor.name!r} is of {tensor.dtype}, which npukit does not read")
-    shape = closed_shape(name, tensor.name, tensor.shape, input_shapes)
-    return relax.Var(tensor.name, tensor_type(shape, tensor.dtype))
-
-
-def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name: str) -> None:
+def _convert(emitter: Emitter, op: TfliteOp, converters: Converters, name: str) -> None:
+    """Converts an op. Raises an error unless the converter reads all operands and options and makes all results."""
+    emitter.builder.begin_layer(emitter.tensor(op.outputs[0]).name if op.outputs else "")
     _refuse_recurrent(emitter, op, name)
     if op.kind not in converters:
         by_hand = [f"give its C: --custom {name_of(op.kind)}=FILE.c (docs/models.md)"] if name_of(op.kind) else []
@@ -213,23 +206,19 @@ def _convert(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any], name
             tries=[*by_hand, "read are: " + ", ".join(sorted(converters))],
         )
     try:
-        _read_whole(emitter, replace(op, inputs=Operands(op.inputs), options=op.options.of(op.kind)), converters)
+        inputs, options = Operands(op.inputs), op.options.of(op.kind)
+        converters[op.kind](emitter, replace(op, inputs=inputs, options=options))
+        if op.kind in COPIES:
+            _refuse_rescaling(emitter.model, op)
+        options.check_read()
+        inputs.check_read()
+        if any(index not in emitter.values and index not in emitter.folded for index in op.outputs):
+            raise NpukitError(f"it has {len(op.outputs)} outputs, more than npukit reads")
     except NpukitError as error:
         raise NpukitError(f"{name}: op {op.index} ({op.kind}): {error.message}", tries=error.tries) from error
     except Exception as error:
         reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
         raise NpukitError(f"{name}: op {op.index} ({op.kind}) is malformed: {reason[0]}") from error
-
-
-def _read_whole(emitter: Emitter, op: TfliteOp, converters: Mapping[str, Any]) -> None:
-    """Converts an op. Raises an error unless the converter reads all operands and options and makes all results."""
-    converters[op.kind](emitter, op)
-    if op.kind in COPIES:
-        _refuse_rescaling(emitter.model, op)
-    op.options.check_read()
-    Operands.check_read(cast(Any, op.inputs))
-    if any(index not in emitter.values and index not in emitter.folded for index in op.outputs):
-        raise NpukitError(f"it has {len(op.outputs)} outputs, more than npukit reads")
 
 
 CHOICES = ("MAXIMUM", "MINIMUM")
@@ -251,11 +240,11 @@ def _refuse_rescaling(model: TfliteModel, op: TfliteOp) -> None:
     """Raises an error if integers copied to a result would stand for other numbers there."""
     outputs = [model.tensors[index] for index in op.outputs]
     made = [each for each in outputs if each.dtype == outputs[0].dtype]
-    read = [model.tensors[index] for index in tuple(op.inputs) if index >= 0]
+    read = [model.tensors[index] for index in op.inputs if index >= 0]
     data = [each for each in read if each.dtype == made[0].dtype and each.quantization is not None]
     moved = [*data[:1], *(each for each in data[1:] if each.value is None or op.kind in CHOICES)]
     for source, result in product(moved, made):
-        if not _alike(source.quantization, result.quantization):
+        if not _equal(source.quantization, result.quantization):
             raise NpukitError(
                 f"the file says of the same integers that they are {_meaning(source)} and {_meaning(result)}: "
                 f"{op.kind} copies them as they are, so that what runtimes make of the file is not the network that it "
@@ -274,7 +263,7 @@ def _meaning(tensor: TfliteTensor) -> str:
     return f"{steps} ({tensor.name!r})"
 
 
-def _alike(first: Quantization | None, second: Quantization | None) -> bool:
+def _equal(first: Quantization | None, second: Quantization | None) -> bool:
     if first is None or second is None or first.axis is not None or second.axis is not None:
         return first == second
     return first.zero_points == second.zero_points and abs(first.scale / second.scale - 1) < SAME_SCALE

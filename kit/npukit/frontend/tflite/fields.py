@@ -117,9 +117,10 @@ def refuse_unread(table: Any, read: Collection[str], place: str) -> None:
     kind = type(table)
     for name in accessors(kind):
         unread = _field(name) not in read and not name.endswith(("AsNumpy", "IsNone"))
-        if unread and _value(table, name) != _default(kind, name):
+        if unread and _value(table, name) != getattr(_empty(kind), name)():
             raise NpukitError(f"{place} set {_field(name)}, which npukit does not read")
-    newer = [slot for slot in range(_slots_of(kind), _slots_in(table)) if table._tab.Offset(_place(slot))]
+    slots = range(_slots_of(kind), _slots_in(table))
+    newer = [slot for slot in slots if table._tab.Offset(FIRST_SLOT + SLOT_BYTES * slot)]
     if newer:
         raise NpukitError(f"{place} set field {newer[0]} of {kind.__name__}, which npukit does not know")
 
@@ -137,15 +138,9 @@ def _plain(name: str) -> str:
 
 def _value(table: Any, name: str) -> Any:
     value = getattr(table, name)()
-    known = ENUMERATIONS.get(name)
-    if known is not None and value not in _numbers(known):
+    if name in ENUMERATIONS and value not in vars(ENUMERATIONS[name]).values():
         raise NpukitError(f"its {name} is {value}, which TFLite does not define")
     return value
-
-
-@cache
-def _numbers(enumeration: type) -> frozenset[int]:
-    return frozenset(value for value in vars(enumeration).values() if isinstance(value, int))
 
 
 def _field(name: str) -> str:
@@ -153,11 +148,6 @@ def _field(name: str) -> str:
     for suffix in VECTOR:
         name = name.removesuffix(suffix)
     return name
-
-
-@cache
-def _default(kind: type, name: str) -> Any:
-    return getattr(_empty(kind), name)()
 
 
 @cache
@@ -190,7 +180,3 @@ def _slots_in(table: Any) -> int:
     inside = table._tab
     vtable = inside.Pos - inside.Get(SOffsetTFlags, inside.Pos)
     return (inside.Get(VOffsetTFlags, vtable) - FIRST_SLOT) // SLOT_BYTES
-
-
-def _place(slot: int) -> int:
-    return FIRST_SLOT + SLOT_BYTES * slot

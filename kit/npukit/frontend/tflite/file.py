@@ -79,22 +79,18 @@ def read_tflite(data: bytes, name: str) -> TfliteModel:
     if not is_tflite(data):
         raise NpukitError(f"{name} is not a TFLite model: its identifier is not TFL3")
     try:
-        return _read(data, name)
+        model: Any = tflite.Model.GetRootAs(data)
+        refuse_unread(model, MODEL_FIELDS, f"{name}: its header")
+        codes = [_kind(code) for code in _items(name, OPS, model.OperatorCodesLength(), model.OperatorCodes)]
+        graphs = _items(name, GRAPHS, model.SubgraphsLength(), model.Subgraphs)
+        read = flattened([_graph(data, model, graph, codes, name) for graph in graphs], name)
+        check_references(read, name)
+        return with_dilated(read)
     except DAMAGE as fault:
         raise NpukitError(
             f"{name} is damaged: it cannot be read as a TFLite model ({first_line(fault)})",
             tries=["download or export the file again"],
         ) from fault
-
-
-def _read(data: bytes, name: str) -> TfliteModel:
-    model: Any = tflite.Model.GetRootAs(data)
-    refuse_unread(model, MODEL_FIELDS, f"{name}: its header")
-    codes = [_kind(code) for code in _items(name, OPS, model.OperatorCodesLength(), model.OperatorCodes)]
-    graphs = _items(name, GRAPHS, model.SubgraphsLength(), model.Subgraphs)
-    read = flattened([_graph(data, model, graph, codes, name) for graph in graphs], name)
-    check_references(read, name)
-    return with_dilated(read)
 
 
 def _graph(data: bytes, model: Any, graph: Any, codes: list[str], name: str) -> TfliteModel:
@@ -130,48 +126,37 @@ _OPTIONS = {number: name for name, number in vars(tflite.BuiltinOptions).items()
 
 
 def _op(index: int, op: Any, codes: list[str], file: str) -> TfliteOp:
-    code = op.OpcodeIndex()
-    if code >= len(codes):
+    if op.OpcodeIndex() >= len(codes):
         raise ValueError(f"operator {index} has no operator code")
-    place = f"{file}: op {index} ({codes[code]})"
+    kind = codes[op.OpcodeIndex()]
+    place = f"{file}: op {index} ({kind})"
     OPERANDS.check(max(op.InputsLength(), op.OutputsLength()), place)
-    custom = codes[code].startswith(CUSTOM)
-    refuse_unread(
-        op, OP_FIELDS | ({"CustomOptions"} if custom else STATE_FIELDS if "LSTM" in codes[code] else set()), place
-    )
-    if "LSTM" not in codes[code] and np.any(op.MutatingVariableInputsAsNumpy()):
+    extra = {"CustomOptions"} if kind.startswith(CUSTOM) else STATE_FIELDS if "LSTM" in kind else set[str]()
+    refuse_unread(op, OP_FIELDS | extra, place)
+    if "LSTM" not in kind and np.any(op.MutatingVariableInputsAsNumpy()):
         raise NpukitError(f"{place} changes its inputs, which npukit does not read")
+    table, number, options = op.BuiltinOptions(), op.BuiltinOptionsType(), None
+    if table is not None and number != tflite.BuiltinOptions.NONE:
+        if number not in _OPTIONS:
+            raise ValueError(f"an op's options are of type {number}, which TFLite does not define")
+        options = getattr(tflite, _OPTIONS[number])()
+        options.Init(table.Bytes, table.Pos)
     ends = _indices(op.InputsAsNumpy()), _indices(op.OutputsAsNumpy())
-    return TfliteOp(index, codes[code], *ends, _options(op), bytes(_indices(op.CustomOptionsAsNumpy())))
-
-
-def _options(op: Any) -> OpOptions:
-    table, number = op.BuiltinOptions(), op.BuiltinOptionsType()
-    if table is None or number == tflite.BuiltinOptions.NONE:
-        return OpOptions()
-    if number not in _OPTIONS:
-        raise ValueError(f"an op's options are of type {number}, which TFLite does not define")
-    options = getattr(tflite, _OPTIONS[number])()
-    options.Init(table.Bytes, table.Pos)
-    return OpOptions(options)
+    return TfliteOp(index, kind, *ends, OpOptions(options), bytes(_indices(op.CustomOptionsAsNumpy())))
 
 
 def _tensors(data: bytes, model: Any, tables: Iterator[Any], file: str) -> tuple[TfliteTensor, ...]:
-    """All tensors. Raises an error as soon as their names or their values exceed a limit."""
+    """All tensors. Raises an error as soon as their names or their values with their scales exceed a limit."""
     found, names, total = list[TfliteTensor](), 0, 0
     for table in tables:
         tensor = _tensor(data, model, table, file)
-        names, total = names + len(tensor.name), total + _size(tensor)
+        names += len(tensor.name)
+        total += prod(tensor.shape) * (np.dtype(tensor.dtype).itemsize if tensor.dtype in DTYPES.values() else 1)
+        total += len(tensor.quantization.scales) * SCALE_BYTES if tensor.quantization else 0
         NAMES_BYTES.check(names, file)
         TENSOR_BYTES.check(total, file)
         found.append(tensor)
     return tuple(found)
-
-
-def _size(tensor: TfliteTensor) -> int:
-    """Memory of a tensor and its scales in bytes."""
-    each = np.dtype(tensor.dtype).itemsize if tensor.dtype in DTYPES.values() else 1
-    return prod(tensor.shape) * each + (len(tensor.quantization.scales) * SCALE_BYTES if tensor.quantization else 0)
 
 
 def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
@@ -187,16 +172,10 @@ def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
     value = _value(data, model, tensor, shape, dtype)
     if value is None and tensor.Type() == tflite.TensorType.INT4:
         raise NpukitError(f"{file}: tensor {name!r} has four bits a number, which npukit reads of constants alone")
-    stated = bool(sizes) or tensor.HasRank()
-    return TfliteTensor(name, shape, dtype, value, quantization, stated, _open(tensor, shape))
-
-
-def _open(tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape with 0 for each open size."""
     signature = _indices(tensor.ShapeSignatureAsNumpy())
-    if len(signature) != len(shape):
-        return shape
-    return tuple(0 if stated == OPEN else size for stated, size in zip(signature, shape, strict=True))
+    is_open = [stated == OPEN for stated in signature] if len(signature) == len(shape) else [False] * len(shape)
+    opened = tuple(0 if each else size for each, size in zip(is_open, shape, strict=True))
+    return TfliteTensor(name, shape, dtype, value, quantization, bool(sizes) or tensor.HasRank(), opened)
 
 
 def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
@@ -246,12 +225,9 @@ def _quantization(parameters: Any, name: str, shape: tuple[int, ...], file: str)
         raise NpukitError(f"{file}: tensor {name!r} has a scale that is zero, negative or not a number")
     zeros = parameters.ZeroPointAsNumpy()
     zeros = np.zeros(len(scales), np.int64) if isinstance(zeros, int) else np.asarray(zeros)
-    axis = _axis(parameters.QuantizedDimension(), shape) if len(scales) > 1 else None
+    # Older converters state a wrong axis for biases, so a vector's axis is always 0.
+    stated = 0 if len(shape) == 1 else parameters.QuantizedDimension()
+    axis = stated if len(scales) > 1 else None
     if len(zeros) != len(scales) or (axis is not None and (axis < 0 or shape[axis] != len(scales))):
         raise ValueError(f"tensor {name!r} has {len(scales)} scales and {len(zeros)} zero points")
     return Quantization(tuple(scales.tolist()), tuple(zeros.tolist()), axis)
-
-
-def _axis(stated: int, shape: tuple[int, ...]) -> int:
-    """The axis of the scales. Older converters stated a wrong axis for biases, so a vector's axis is always 0."""
-    return 0 if len(shape) == 1 else stated

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -12,14 +12,11 @@ import tflite
 from tvm import relax, topi
 
 from npukit.errors import NpukitError
-from npukit.frontend.largest import extremes
-from npukit.frontend.places import place
+from npukit.frontend.expressions import extremes, place
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.windows import activated
 from npukit.net.limits import OPERANDS
-
-Converter = Callable[[Emitter, TfliteOp], None]
 
 LEAST_NORM = 1e-6
 """Smallest sum of squares in an L2 norm. TFLite replaces smaller sums by this number."""
@@ -36,19 +33,21 @@ def _permuted(emitter: Emitter, data: relax.Expr, axes: Sequence[int]) -> relax.
 def depth_to_space(emitter: Emitter, op: TfliteOp) -> None:
     block, data = int(op.options["BlockSize"]), emitter.real(op.inputs[0])
     images, height, width, channels = emitter.shape(data)
-    apart = _reshaped(emitter, data, (images, height, width, block, block, channels // block**2))
-    moved = _permuted(emitter, apart, (0, 1, 3, 2, 4, 5))
-    shape = images, height * block, width * block, channels // block**2
-    emitter.define_real(op.outputs[0], _reshaped(emitter, moved, shape))
+    kept = channels // block**2
+    _regrouped(emitter, op, (height, width, block, block, kept), (images, height * block, width * block, kept))
 
 
 def space_to_depth(emitter: Emitter, op: TfliteOp) -> None:
     block, data = int(op.options["BlockSize"]), emitter.real(op.inputs[0])
     images, height, width, channels = emitter.shape(data)
-    apart = _reshaped(emitter, data, (images, height // block, block, width // block, block, channels))
-    moved = _permuted(emitter, apart, (0, 1, 3, 2, 4, 5))
-    shape = images, height // block, width // block, channels * block**2
-    emitter.define_real(op.outputs[0], _reshaped(emitter, moved, shape))
+    rows, columns = height // block, width // block
+    _regrouped(emitter, op, (rows, block, columns, block, channels), (images, rows, columns, channels * block**2))
+
+
+def _regrouped(emitter: Emitter, op: TfliteOp, apart: Sequence[int], result: Sequence[int]) -> None:
+    """Splits each image into five axes, exchanges the second and third, and joins all to the result's shape."""
+    split = _reshaped(emitter, emitter.real(op.inputs[0]), (result[0], *apart))
+    emitter.define_real(op.outputs[0], _reshaped(emitter, _permuted(emitter, split, (0, 1, 3, 2, 4, 5)), result))
 
 
 def space_to_batch(emitter: Emitter, op: TfliteOp) -> None:
@@ -107,9 +106,8 @@ def unpack(emitter: Emitter, op: TfliteOp) -> None:
 
 def reverse(emitter: Emitter, op: TfliteOp) -> None:
     data = emitter.real(op.inputs[0])
-    rank = len(emitter.shape(data))
     for axis in emitter.integers(op.inputs[1]):
-        data = emitter.emit(operators.flip(data, axis % rank))
+        data = emitter.emit(operators.flip(data, axis % len(emitter.shape(data))))
     emitter.define_real(op.outputs[0], data)
 
 
@@ -143,26 +141,22 @@ def embedding_lookup(emitter: Emitter, op: TfliteOp) -> None:
 
 def gather_nd(emitter: Emitter, op: TfliteOp) -> None:
     """The last axis of the indices holds a position along the data's first axes, clamped as in `_take`."""
-    data, given = emitter.real(op.inputs[0]), emitter.known(op.inputs[1])
+    data, known = emitter.real(op.inputs[0]), emitter.known(op.inputs[1])
     shape, depth = emitter.shape(data), emitter.tensor(op.inputs[1]).shape[-1]
     sizes, rest = shape[:depth], shape[depth:]
-    if given is None:
-        places = _flat_places(emitter, emitter.value(op.inputs[1]), sizes)
+    if known is None:
+        steps = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+        given = emitter.emit(operators.astype(emitter.value(op.inputs[1]), "int32"))
+        given = emitter.emit(operators.maximum(given, _integers([0])))
+        given = emitter.emit(operators.minimum(given, _integers([size - 1 for size in sizes])))
+        places = emitter.emit(operators.sum(emitter.emit(operators.multiply(given, _integers(steps))), [-1]))
     else:
-        places = relax.const(np.array(np.ravel_multi_index(tuple(np.moveaxis(given, -1, 0)), sizes, "clip"), np.int32))
+        places = _integers(np.ravel_multi_index(tuple(np.moveaxis(known, -1, 0)), sizes, "clip"))
     flat = _reshaped(emitter, data, (prod(sizes), *rest))
     emitter.define_real(op.outputs[0], operators.take(flat, places, 0, mode="clip"))
 
 
-def _flat_places(emitter: Emitter, given: relax.Expr, sizes: Sequence[int]) -> relax.Var:
-    """Flat positions from indices known only at run time, each clamped to the sizes."""
-    steps = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-    places = emitter.emit(operators.maximum(emitter.emit(operators.astype(given, "int32")), _integers([0])))
-    places = emitter.emit(operators.minimum(places, _integers([size - 1 for size in sizes])))
-    return emitter.emit(operators.sum(emitter.emit(operators.multiply(places, _integers(steps))), [-1]))
-
-
-def _integers(values: Sequence[int]) -> relax.Expr:
+def _integers(values: Any) -> relax.Expr:
     return relax.const(np.array(values, np.int32))
 
 
@@ -176,54 +170,10 @@ def _take(emitter: Emitter, op: TfliteOp, data: int, indices: int, axis: int) ->
     emitter.define_real(op.outputs[0], taken)
 
 
-def reduction(name: str) -> Converter:
-    """The converter of a reduction over axes. `name`: Relax's name for the op."""
-
-    def convert(emitter: Emitter, op: TfliteOp) -> None:
-        axes, keep = emitter.integers(op.inputs[1]), bool(op.options.get("KeepDims"))
-        emitter.define_real(op.outputs[0], getattr(operators, name)(emitter.real(op.inputs[0]), axes, keep))
-
-    return convert
-
-
-def arg_min(emitter: Emitter, op: TfliteOp) -> None:
-    found = emitter.emit(operators.argmin(emitter.real(op.inputs[0]), int(emitter.constant(op.inputs[1]).item())))
-    wanted = "int64" if op.options.get("OutputType") == tflite.TensorType.INT64 else "int32"
-    emitter.define(op.outputs[0], operators.astype(found, wanted))
-
-
-def of_truth(name: str) -> Converter:
-    """The converter of a comparison or logical function, with a Boolean result. `name`: Relax's name for the op."""
-
-    def convert(emitter: Emitter, op: TfliteOp) -> None:
-        emitter.define(op.outputs[0], getattr(operators, name)(*(emitter.real(index) for index in op.inputs)))
-
-    return convert
-
-
-def select(emitter: Emitter, op: TfliteOp) -> None:
-    condition, *choices = op.inputs
-    chosen = operators.where(emitter.value(condition), *(emitter.real(index) for index in choices))
-    emitter.define_real(op.outputs[0], chosen)
-
-
-def add_n(emitter: Emitter, op: TfliteOp) -> None:
-    total, *rest = (emitter.real(index) for index in op.inputs)
-    for each in rest:
-        total = emitter.emit(operators.add(total, each))
-    emitter.define_real(op.outputs[0], total)
-
-
-def squared_difference(emitter: Emitter, op: TfliteOp) -> None:
-    first, second = (emitter.real(index) for index in op.inputs)
-    emitter.define_real(op.outputs[0], operators.square(emitter.emit(operators.subtract(first, second))))
-
-
 def l2_normalization(emitter: Emitter, op: TfliteOp) -> None:
     data = emitter.real(op.inputs[0])
     squares = emitter.emit(operators.sum(emitter.emit(operators.square(data)), [-1], True))
-    least: Any = relax.const(LEAST_NORM, "float32")
-    norm = emitter.emit(operators.sqrt(emitter.emit(operators.maximum(squares, least))))
+    norm = emitter.emit(operators.sqrt(emitter.emit(operators.maximum(squares, relax.const(LEAST_NORM, "float32")))))
     emitter.define_real(op.outputs[0], activated(op, emitter.emit(operators.divide(data, norm))))
 
 
@@ -235,14 +185,20 @@ def cumulative_sum(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def cast(emitter: Emitter, op: TfliteOp) -> None:
-    """Converts integers as stored, regardless of scales. A float loses its fraction."""
+    """Converts integers as stored, regardless of scales. A float loses its fraction.
+
+    A float is first limited to the integer type's range. C does not define the conversion of others.
+    """
     data, wanted = emitter.value(op.inputs[0]), emitter.tensor(op.outputs[0]).dtype
     given = emitter.tensor(op.inputs[0]).dtype
     if wanted == "bool":
         emitter.define(op.outputs[0], operators.not_equal(data, relax.const(0, given)))
         return
     if given == "float32" and wanted != "float32":
-        data = emitter.emit(operators.clip(data, *_limits(wanted)))
+        low, high = np.iinfo(wanted).min, np.iinfo(wanted).max
+        highest = np.float32(high)
+        highest = highest if int(highest) <= high else np.nextafter(highest, np.float32(0))
+        data = emitter.emit(operators.clip(data, float(low), float(highest)))
     long = given == "float32" and wanted == "int64"
     emitter.define(op.outputs[0], _long(emitter, data) if long else operators.astype(data, wanted))
 
@@ -260,16 +216,8 @@ def _long(emitter: Emitter, data: relax.Expr) -> relax.Expr:
     return total
 
 
-def _limits(dtype: str) -> tuple[float, float]:
-    """The least and the largest float in the range of an integer type. C does not define the conversion of others."""
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    highest = np.float32(high)
-    return float(low), float(highest if int(highest) <= high else np.nextafter(highest, np.float32(0)))
-
-
 def top_k(emitter: Emitter, op: TfliteOp) -> None:
     """Inputs: data, count along the last axis. Outputs: the largest numbers, equal ones in order, and their indices."""
-    data, count = emitter.real(op.inputs[0]), emitter.integers(op.inputs[1])[0]
-    values, places = extremes(emitter.builder, data, count)
+    values, places = extremes(emitter.builder, emitter.real(op.inputs[0]), emitter.integers(op.inputs[1])[0])
     emitter.define(op.outputs[1], places)
     emitter.define_real(op.outputs[0], values)

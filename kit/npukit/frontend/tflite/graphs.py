@@ -12,7 +12,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.frontend.states import StatePair
 from npukit.frontend.tflite.fields import OpOptions
-from npukit.frontend.tflite.kept import BEGINS, states_of
+from npukit.frontend.tflite.kept import STATEFUL, states_of
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
 from npukit.net.limits import OPS, STEPS, TENSORS
 
@@ -77,19 +77,28 @@ class _Flat:
         for op in graph.ops:
             inputs = tuple(self._numbered(index, numbers) for index in op.inputs)
             outputs = tuple(numbers[index] if index >= 0 else ABSENT for index in op.outputs)
-            moved = replace(op, inputs=inputs, outputs=outputs)
-            if op.kind in ("IF", "WHILE"):
-                self._resolve(moved, depth)
-            elif op.kind in _VARIABLES:
-                _VARIABLES[op.kind](self, moved)
-            elif op.kind == "SVDF":
-                self.ops.append(self._svdf(moved))
-            elif op.kind == LSTM and self._steps(moved) == 1:
-                self.ops.append(self._remembering(moved, LSTM_STATES))
-            elif states := states_of(moved, self.tensors[moved.inputs[0]]) if moved.kind in BEGINS else []:
-                self.ops.append(self._with_states(moved, states))
-            elif not self._fold(moved):
-                self.ops.append(moved)
+            self._add(replace(op, inputs=inputs, outputs=outputs), depth)
+
+    def _add(self, op: TfliteOp, depth: int) -> None:
+        """Adds an op, or resolves a branch, a loop or an op on variables."""
+        match op.kind:
+            case "IF" | "WHILE":
+                if depth == DEEPEST:
+                    raise NpukitError(f"{self._place(op)}: branches lie more than {DEEPEST} deep in each other")
+                (self._branch if op.kind == "IF" else self._loop)(op, depth)
+            case "CALL_ONCE":
+                self._call_once(op)
+            case "VAR_HANDLE":
+                self.handles[op.outputs[0]] = _variable(op)
+            case "READ_VARIABLE":
+                self._read_variable(op)
+            case "ASSIGN_VARIABLE":
+                self.current[self.handles[op.inputs[0]]] = op.inputs[1]
+            case "SVDF":
+                self.ops.append(self._svdf(op))
+            case _:
+                if not self._fold(op):
+                    self.ops.append(self._with_states(op))
 
     def _fold(self, op: TfliteOp) -> bool:
         """Computes an op on a few known integers: loop counters and conditions. Returns False for other ops."""
@@ -113,23 +122,8 @@ class _Flat:
             raise NpukitError(f"{self._place(op)} names subgraph {number} of {len(self.graphs)}")
         return self.graphs[number]
 
-    def _resolve(self, op: TfliteOp, depth: int) -> None:
-        """Unrolls a loop, or inlines the selected branch, or both branches if the condition is unknown."""
-        if depth == DEEPEST:
-            raise NpukitError(f"{self._place(op)}: branches lie more than {DEEPEST} deep in each other")
-        chosen = self.tensors[op.inputs[0]].value if op.kind == "IF" else None
-        if op.kind == "WHILE":
-            results = self._loop(op, depth)
-        elif chosen is not None:
-            branch = "ThenSubgraphIndex" if np.any(chosen) else "ElseSubgraphIndex"
-            results = self._inline(op, self.graph(op, branch), op.inputs[1:], depth)
-        else:
-            self._branches(op, depth)
-            return
-        self.same.update(zip(op.outputs, results, strict=True))
-
-    def _loop(self, op: TfliteOp, depth: int) -> Sequence[int]:
-        """Unrolls a loop and returns its final values. The condition must be known before every step."""
+    def _loop(self, op: TfliteOp, depth: int) -> None:
+        """Unrolls a loop. The condition must be known before every step."""
         condition, body = (self.graph(op, which) for which in ("CondSubgraphIndex", "BodySubgraphIndex"))
         values: Sequence[int] = op.inputs
         for step in count():
@@ -140,7 +134,7 @@ class _Flat:
             if not np.any(goes_on):
                 break
             values = self._inline(op, body, values, depth)
-        return values
+        self.same.update(zip(op.outputs, values, strict=True))
 
     def _inline(self, op: TfliteOp, graph: TfliteModel, given: Sequence[int], depth: int) -> list[int]:
         """Inlines a graph. Returns its results."""
@@ -149,10 +143,15 @@ class _Flat:
         self.run(graph, numbers, depth + 1)
         return [self._numbered(index, numbers) for index in graph.outputs]
 
-    def _branches(self, op: TfliteOp, depth: int) -> None:
-        """Inlines both branches and selects each result by the condition."""
+    def _branch(self, op: TfliteOp, depth: int) -> None:
+        """Inlines the selected branch; with an unknown condition both branches, and selects each result."""
+        chosen, branches = self.tensors[op.inputs[0]].value, ("ThenSubgraphIndex", "ElseSubgraphIndex")
+        if chosen is not None:
+            graph = self.graph(op, branches[0 if np.any(chosen) else 1])
+            self.same.update(zip(op.outputs, self._inline(op, graph, op.inputs[1:], depth), strict=True))
+            return
         held = dict(self.current)
-        graphs = [self.graph(op, branch) for branch in ("ThenSubgraphIndex", "ElseSubgraphIndex")]
+        graphs = [self.graph(op, branch) for branch in branches]
         results = [self._inline(op, graph, op.inputs[1:], depth) for graph in graphs]
         if self.current != held:
             raise NpukitError(f"{self._place(op)}: a branch changes a variable, which npukit does not read")
@@ -167,7 +166,7 @@ class _Flat:
         if before != taken or not (decides or len(graph.outputs) == len(op.outputs)):
             raise NpukitError(f"{self._place(op)} gives its subgraph other inputs than that takes")
 
-    def call_once(self, op: TfliteOp) -> None:
+    def _call_once(self, op: TfliteOp) -> None:
         """Reads the initial values of variables."""
         graph = self.graph(op, "InitSubgraphIndex")
         handles: dict[int, Variable] = {}
@@ -179,43 +178,36 @@ class _Flat:
             else:
                 raise NpukitError(f"{self._place(op)}: its subgraph does more than give variables constants")
 
-    def var_handle(self, op: TfliteOp) -> None:
-        self.handles[op.outputs[0]] = _variable(op)
-
-    def read_variable(self, op: TfliteOp) -> None:
+    def _read_variable(self, op: TfliteOp) -> None:
         variable, result = self.handles[op.inputs[0]], op.outputs[0]
         held = self.current.get(variable)
         if held is None:
             self.begins[variable] = self.current[variable] = result
-        elif self._alike(held, result):
-            self.same[result] = held
         else:
-            raise NpukitError(f"{self._place(op)} reads a variable otherwise than it is written")
-
-    def assign_variable(self, op: TfliteOp) -> None:
-        self.current[self.handles[op.inputs[0]]] = op.inputs[1]
+            one, other = self.tensors[held], self.tensors[result]
+            if (one.dtype, one.shape, one.quantization) != (other.dtype, other.shape, other.quantization):
+                raise NpukitError(f"{self._place(op)} reads a variable otherwise than it is written")
+            self.same[result] = held
 
     def _svdf(self, op: TfliteOp) -> TfliteOp:
-        """An SVDF with its state in npukit's layout."""
+        """An SVDF with the state in npukit's layout, a row for each frame. TFLite stores frames filter by filter."""
         state, filters = op.inputs[SVDF_STATE], self.tensors[op.inputs[1]].shape[0]
         if not filters:
             raise NpukitError(f"{self._place(op)} has no filters")
-        held = self.tensors[state]
-        self.tensors[state] = replace(held, shape=kept_shape(held.shape, filters))
+        *outer, length = self.tensors[state].shape
+        self.tensors[state] = replace(self.tensors[state], shape=(*outer, length // filters, 1, filters))
         return self._remembering(op, (SVDF_STATE,))
 
-    def _with_states(self, op: TfliteOp, states: Sequence[TfliteTensor]) -> TfliteOp:
-        """An op with its implicit states as explicit last inputs and results."""
+    def _with_states(self, op: TfliteOp) -> TfliteOp:
+        """The op with states kept: an LSTM's of a single step, or a custom op's implicit states as last inputs."""
+        if op.kind == LSTM:
+            shape, time = self.tensors[op.inputs[0]].shape, 0 if op.options.of(op.kind)["TimeMajor"] else 1
+            return self._remembering(op, LSTM_STATES) if len(shape) == 3 and shape[time] == 1 else op
+        states = states_of(op, self.tensors[op.inputs[0]]) if op.kind in STATEFUL else []
         first, places = len(self.tensors), range(len(op.inputs), len(op.inputs) + len(states))
         self.tensors += states
         self.initial |= {(OWN, str(first + place).encode()): state for place, state in enumerate(states)}
-        numbered = tuple(range(first, len(self.tensors)))
-        return self._remembering(replace(op, inputs=(*op.inputs, *numbered)), places)
-
-    def _steps(self, op: TfliteOp) -> int:
-        """The sequence length of an LSTM in one frame; 0 if open."""
-        shape = self.tensors[op.inputs[0]].shape
-        return shape[0 if op.options.of(op.kind)["TimeMajor"] else 1] if len(shape) == 3 else 0
+        return self._remembering(replace(op, inputs=(*op.inputs, *range(first, len(self.tensors)))), places)
 
     def _remembering(self, op: TfliteOp, places: Sequence[int]) -> TfliteOp:
         """An op with states. The inputs at `places` become variables, with their new values as additional results."""
@@ -228,10 +220,6 @@ class _Flat:
             self.tensors[state] = held
             self.tensors.append(replace(held, name=f"{held.name}_new"))
         return op
-
-    def _alike(self, first: int, second: int) -> bool:
-        one, other = self.tensors[first], self.tensors[second]
-        return (one.dtype, one.shape, one.quantization) == (other.dtype, other.shape, other.quantization)
 
     def _place(self, op: TfliteOp) -> str:
         return f"{self.name}: op {op.index} ({op.kind})"
@@ -260,11 +248,6 @@ class _Flat:
         return given.value
 
 
-def kept_shape(shape: tuple[int, ...], filters: int) -> tuple[int, ...]:
-    """The shape of an SVDF's state in npukit, with a row for each frame. TFLite stores the frames filter by filter."""
-    return (*shape[:-1], shape[-1] // filters, 1, filters)
-
-
 def _variable(op: TfliteOp) -> Variable:
     options = op.options.of(op.kind)
     return options.get("Container") or b"", options.get("SharedName") or b""
@@ -287,10 +270,3 @@ _COUNTED: Mapping[str, Callable[..., Any]] = {
     "SUB": np.subtract,
 }
 """Ops for loop counters and conditions."""
-_VARIABLES: Mapping[str, Callable[[_Flat, TfliteOp], None]] = {
-    "CALL_ONCE": _Flat.call_once,
-    "VAR_HANDLE": _Flat.var_handle,
-    "READ_VARIABLE": _Flat.read_variable,
-    "ASSIGN_VARIABLE": _Flat.assign_variable,
-}
-"""Ops on variables, absent from the merged graph."""

@@ -12,13 +12,15 @@ import tflite
 from tvm import relax
 
 from npukit.errors import NpukitError
-from npukit.frontend.qdq import dequantize
+from npukit.frontend.expressions import dequantize
 from npukit.frontend.tflite import wide_linear
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.wide import by_width
 from npukit.frontend.tflite.windows import Pair, activated, dilation_of, padding_of, same_padding, strides_of
 from npukit.net.tensor import Quantization
+
+LAYOUTS = {"data_layout": "NHWC", "kernel_layout": "OHWI"}
 
 
 def _check_zero(emitter: Emitter, weights: int) -> None:
@@ -48,12 +50,9 @@ def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     _, height, width, channels = emitter.tensor(op.inputs[1]).shape
     op.options.check_count("DepthMultiplier", channels // shape[3])
     padding = padding_of(op, shape[1:3], (height, width), strides, dilation)
-    _finish(emitter, op, _convolve(data, _depthwise_weights(emitter, op), strides, padding, dilation, shape[3]))
-
-
-def _depthwise_weights(emitter: Emitter, op: TfliteOp) -> relax.Expr:
-    """1HWO as OHW1, the layout of Relax's grouped convolution."""
-    return dequantized_as(emitter, op.inputs[1], emitter.constant(op.inputs[1]).transpose(3, 1, 2, 0))
+    # 1HWO as OHW1, the layout of Relax's grouped convolution
+    weights = dequantized_as(emitter, op.inputs[1], emitter.constant(op.inputs[1]).transpose(3, 1, 2, 0))
+    _finish(emitter, op, _convolve(data, weights, strides, padding, dilation, shape[3]))
 
 
 def dequantized_as(emitter: Emitter, index: int, moved: np.ndarray) -> relax.Expr:
@@ -69,9 +68,7 @@ def dequantized_as(emitter: Emitter, index: int, moved: np.ndarray) -> relax.Exp
 def _convolve(
     data: relax.Expr, weights: relax.Expr, strides: Pair, padding: tuple[int, ...], dilation: Pair, groups: int
 ) -> relax.Expr:
-    return operators.nn.conv2d(
-        data, weights, strides, padding, dilation, groups, data_layout="NHWC", kernel_layout="OHWI"
-    )
+    return operators.nn.conv2d(data, weights, strides, padding, dilation, groups, **LAYOUTS)
 
 
 def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
@@ -138,8 +135,7 @@ def _of_reals(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], Pair,
     ]
     padding = (*starts, *(max(end, 0) for end in ends))
     extra = tuple(max(-end, 0) for end in ends)
-    layouts = {"data_layout": "NHWC", "kernel_layout": "OHWI"}
-    _finish(emitter, op, operators.nn.conv2d_transpose(data, weights, strides, padding, extra, **layouts))
+    _finish(emitter, op, operators.nn.conv2d_transpose(data, weights, strides, padding, extra, **LAYOUTS))
 
 
 def batch_matmul(emitter: Emitter, op: TfliteOp) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,20 +62,17 @@ class TfliteOp:
 
 
 def options_of(op: TfliteOp) -> dict[str, Any]:
-    """The numeric options of a custom op by name, from a flexbuffers map; empty if the bytes are no map."""
+    """The numeric options of a custom op by name, from a flexbuffers map; empty if the bytes are no map.
+
+    Other values are not decoded: a few bytes can claim to be vectors of any length.
+    """
     try:
-        return dict(_numbers(flexbuffers.GetRoot(op.custom).AsMap)) if op.custom else {}
+        options: Any = flexbuffers.GetRoot(op.custom).AsMap
+        OPERANDS.check(len(options), "a custom op")
+        pairs = [(options.Keys[place].AsKey, options.Values[place]) for place in range(len(options))]
+        return {name: value.Value for name, value in pairs if value.IsBool or value.IsNumeric}
     except Exception:  # damaged bytes may raise any exception
         return {}
-
-
-def _numbers(options: Any) -> Iterator[tuple[str, Any]]:
-    """Yields numbers by name. Other values are not decoded: a few bytes can claim to be vectors of any length."""
-    OPERANDS.check(len(options), "a custom op")
-    for place in range(len(options)):
-        value = options.Values[place]
-        if value.IsBool or value.IsNumeric:
-            yield options.Keys[place].AsKey, value.Value
 
 
 @dataclass(frozen=True)
@@ -104,25 +100,22 @@ def check_numbers(model: TfliteModel) -> None:
 def check_references(model: TfliteModel, file: str) -> None:
     """Checks that each op reads only constants, inputs and earlier results, and that each tensor is written once."""
     known = {index for index, tensor in enumerate(model.tensors) if tensor.value is not None}
+
+    def define(index: int, place: str) -> None:
+        if index in known:
+            raise NpukitError(f"{place} writes tensor {model.tensors[index].name!r}, which has its value already")
+        known.add(index)
+
     for index in model.inputs:
-        _define(model, known, index, f"{file}: an input")
+        define(index, f"{file}: an input")
     for op in model.ops:
-        _check_op(model, op, known, f"{file}: op {op.index} ({op.kind})")
+        place = f"{file}: op {op.index} ({op.kind})"
+        missing = [model.tensors[index].name for index in op.inputs if index >= 0 and index not in known]
+        if missing:
+            raise NpukitError(f"{place} reads {missing[0]!r} before anything writes it")
+        for index in op.outputs:
+            if index >= 0:
+                define(index, place)
     unknown = [index for index in model.outputs if index not in known]
     if unknown:
         raise NpukitError(f"{file}: nothing writes the model's output {unknown[0]}")
-
-
-def _check_op(model: TfliteModel, op: TfliteOp, known: set[int], place: str) -> None:
-    missing = [model.tensors[index].name for index in op.inputs if index >= 0 and index not in known]
-    if missing:
-        raise NpukitError(f"{place} reads {missing[0]!r} before anything writes it")
-    for index in op.outputs:
-        if index >= 0:
-            _define(model, known, index, place)
-
-
-def _define(model: TfliteModel, known: set[int], index: int, place: str) -> None:
-    if index in known:
-        raise NpukitError(f"{place} writes tensor {model.tensors[index].name!r}, which has its value already")
-    known.add(index)

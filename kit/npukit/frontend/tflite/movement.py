@@ -104,14 +104,19 @@ def strided_slice(emitter: Emitter, op: TfliteOp) -> None:
         bounds = [begins, [begin + count for begin, count in zip(begins, ends, strict=True)], steps]
     if op.options["EllipsisMask"] or op.options["NewAxisMask"]:
         raise NpukitError("it uses an ellipsis or new axes")
-    if _fold(emitter, op, lambda data, *_: data[_subscripts(op, data.shape, bounds)]):
+    gone = op.options["ShrinkAxisMask"]
+
+    def part_of(data: np.ndarray, *_: np.ndarray) -> np.ndarray:
+        parts = enumerate(zip(_slices(op, bounds), data.shape, strict=False))
+        return data[tuple(part.indices(size)[0] if gone & (1 << axis) else part for axis, (part, size) in parts)]
+
+    if _fold(emitter, op, part_of):
         return
     data = emitter.real(op.inputs[0])
     ranges = [part.indices(size) for part, size in zip(_slices(op, bounds), emitter.shape(data), strict=True)]
     begins, ends, steps = (list(column) for column in zip(*ranges, strict=True))
     ends = [end if end >= 0 else BEFORE_ALL for end in ends]
     moved = emitter.emit(operators.strided_slice(data, list(range(len(ranges))), begins, ends, steps))
-    gone = op.options["ShrinkAxisMask"]
     shape = [size for axis, size in enumerate(emitter.shape(moved)) if not gone & (1 << axis)]
     emitter.define_real(op.outputs[0], operators.reshape(moved, shape) if gone else moved)
 
@@ -130,33 +135,20 @@ def _slices(op: TfliteOp, bounds: list[list[int]]) -> list[slice]:
     return slices
 
 
-def _subscripts(op: TfliteOp, shape: tuple[int, ...], bounds: list[list[int]]) -> tuple[Any, ...]:
-    slices = _slices(op, bounds)
-    return tuple(
-        part.indices(size)[0] if op.options["ShrinkAxisMask"] & (1 << axis) else part
-        for axis, (part, size) in enumerate(zip(slices, shape, strict=False))
-    )
-
-
 def pad(emitter: Emitter, op: TfliteOp) -> None:
     """Inputs: data, amounts, [value]."""
     data, amounts, *rest = op.inputs
-    value = _real_number(emitter, rest[0]) if rest else 0.0
-    padded = operators.nn.pad(emitter.real(data), emitter.integers(amounts), "constant", value)
+    value = emitter.constant(rest[0]).item() if rest else 0.0
+    if rest and (given := emitter.tensor(rest[0]).quantization):
+        value = (value - given.zero_point) * given.scale
+    padded = operators.nn.pad(emitter.real(data), emitter.integers(amounts), "constant", float(value))
     emitter.define_real(op.outputs[0], padded)
-
-
-def _real_number(emitter: Emitter, index: int) -> float:
-    value, quantization = emitter.constant(index).item(), emitter.tensor(index).quantization
-    return float(value) if quantization is None else (value - quantization.zero_point) * quantization.scale
 
 
 def resize_nearest(emitter: Emitter, op: TfliteOp) -> None:
     """Resizes to the nearest neighbour. Aligned corners round, half pixels round halves up, others round down."""
-    if op.options["AlignCorners"]:
-        _resize(emitter, op, "nearest_neighbor", "round")
-    else:
-        _resize(emitter, op, "nearest_neighbor", "round_prefer_ceil" if op.options["HalfPixelCenters"] else "floor")
+    unaligned = "round_prefer_ceil" if op.options["HalfPixelCenters"] else "floor"
+    _resize(emitter, op, "nearest_neighbor", "round" if op.options["AlignCorners"] else unaligned)
 
 
 def resize_bilinear(emitter: Emitter, op: TfliteOp) -> None:

@@ -13,11 +13,20 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.given import made_by, tensor_type
-from npukit.frontend.tflite.elementwise import Converter
-from npukit.frontend.tflite.emit import Emitter, operators
+from npukit.frontend.tflite.emit import Converter, Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
 from npukit.net.c_code.rows import EACH, NO_STEPS, Steps
-from npukit.net.c_code.signals import LOGARITHMS, STEPS_OF, WIDTHS, fourier_parts, parts_of
+from npukit.net.c_code.signals import (
+    LOGARITHMS,
+    STEPS_OF,
+    WIDTHS,
+    WINDOW_CYCLES,
+    filter_bank_steps,
+    fourier_parts,
+    largest_steps,
+    parts_of,
+    scale_bits_steps,
+)
 from npukit.net.c_code.template import Words
 from npukit.net.importer.given import call_of
 from npukit.net.limits import STEPS
@@ -62,7 +71,8 @@ def _window(emitter: Emitter, op: TfliteOp) -> None:
         raise NpukitError(f"a window of {count} does not suit {length} samples")
     words = {"SAMPLE": "p0[at]", "FACTOR": "p1[at]" if length == count else f"p1[at % {count}]"}
     alike = length == count
-    _by("window", words=words, steps=Steps(1, (EACH, EACH if alike else None), alike))(emitter, op)
+    steps = Steps(1, (EACH, EACH if alike else None), alike, cycles=WINDOW_CYCLES if alike else WINDOW_CYCLES + 5)
+    _by("window", words=words, steps=steps)(emitter, op)
 
 
 def _check_sizes(emitter: Emitter, data: relax.Expr, results: Sequence[int]) -> None:
@@ -82,15 +92,15 @@ def _auto_scale(emitter: Emitter, op: TfliteOp) -> None:
     size = _size(emitter.shape(data))
     parts = parts_of(size)
     words: Words = {"part_size": size // parts}
-    steps = Steps(1, ((size // parts, size // parts, 0),))
-    largest = made_by(emitter.builder, "signal/largest.c", [data], ((parts,), "int32"), words, steps=steps)
-    emitter.define(op.outputs[1], _code(emitter, op, "scale_bits", [data, largest], 1, words))
+    result, steps = ((parts,), "int32"), largest_steps(size // parts)
+    largest = made_by(emitter.builder, "signal/largest.c", [data], result, words, steps=steps)
+    bits = _code(emitter, op, "scale_bits", [data, largest], 1, words, scale_bits_steps(parts))
+    emitter.define(op.outputs[1], bits)
     emitter.define(op.outputs[0], _code(emitter, op, "scaled", [data, emitter.values[op.outputs[1]]]))
 
 
 def _energy(emitter: Emitter, op: TfliteOp) -> None:
-    data, options = emitter.value(op.inputs[0]), options_of(op)
-    bins = emitter.tensor(op.outputs[0]).shape[0]
+    data, options, bins = emitter.value(op.inputs[0]), options_of(op), emitter.tensor(op.outputs[0]).shape[0]
     if not 0 <= options["start_index"] <= options["end_index"] <= bins or emitter.shape(data)[-1] != 2 * bins:
         raise NpukitError(f"it takes other energies than the {bins} of its input")
     emitter.define(op.outputs[0], _code(emitter, op, "energy", [data]))
@@ -109,7 +119,8 @@ def _filter_bank(emitter: Emitter, op: TfliteOp) -> None:
         raise NpukitError("its filters lie beyond its weights, or some of these are negative")
     if int((frequencies + widths).max()) > _size(emitter.shape(operands[0])):
         raise NpukitError("its filters lie beyond its input")
-    emitter.define(op.outputs[0], _code(emitter, op, "filter_bank", operands))
+    steps = filter_bank_steps(widths)
+    emitter.define(op.outputs[0], _code(emitter, op, "filter_bank", operands, steps=steps))
 
 
 def _spectral_subtraction(emitter: Emitter, op: TfliteOp) -> None:
@@ -178,7 +189,7 @@ def _framer(emitter: Emitter, op: TfliteOp) -> None:
     if op.inputs[1:]:
         emitter.define(op.outputs[2], _part(whole, length, emitter.shape(whole)[-1]))
     if not op.inputs[2:]:
-        emitter.define(op.outputs[1], _code(emitter, op, "whole", [data], 1))
+        emitter.define(op.outputs[1], _code(emitter, op, "whole", [data], 1, steps=Steps(0, cycles=1)))
         return
     come, wanted = emitter.value(op.inputs[2]), relax.const(np.array(emitter.shape(whole)[-1] - length, np.int32))
     _define_flag(emitter, op, operators.greater_equal(come, wanted))

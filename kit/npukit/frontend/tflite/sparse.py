@@ -22,7 +22,8 @@ VECTORS = {
 
 def densified(stored: np.ndarray, sparsity: Any, shape: tuple[int, ...]) -> np.ndarray:
     """The dense constant. `stored`: the stored numbers; `sparsity`: their layout."""
-    order, blocks = (np.asarray(each).ravel() for each in (sparsity.TraversalOrderAsNumpy(), _blocks(sparsity)))
+    order = np.asarray(sparsity.TraversalOrderAsNumpy()).ravel()
+    blocks = np.asarray(sparsity.BlockMapAsNumpy() if sparsity.BlockMapLength() else ()).ravel()
     places = _places(sparsity, prod(shape))
     if sorted(order) != list(range(len(shape) + len(blocks))) or len(places) != len(order):
         raise ValueError("a sparse constant's axes are not those of its shape")
@@ -35,10 +36,6 @@ def densified(stored: np.ndarray, sparsity: Any, shape: tuple[int, ...]) -> np.n
     return dense
 
 
-def _blocks(sparsity: Any) -> Any:
-    return () if isinstance(sparsity.BlockMapAsNumpy(), int) else sparsity.BlockMapAsNumpy()
-
-
 def _places(sparsity: Any, most: int) -> list[np.ndarray]:
     """The index of each stored number along each axis, in the order of storage."""
     places: list[np.ndarray] = []
@@ -46,7 +43,8 @@ def _places(sparsity: Any, most: int) -> list[np.ndarray]:
     for level in range(sparsity.DimMetadataLength()):
         axis = sparsity.DimMetadata(level)
         if axis.Format() == SPARSE:
-            ends, own = _vector(axis.ArraySegmentsType(), axis.ArraySegments()), _indices(axis)
+            ends = _vector(axis.ArraySegmentsType(), axis.ArraySegments())
+            own = _vector(axis.ArrayIndicesType(), axis.ArrayIndices())
             counts = np.diff(ends)
             if len(counts) != count or counts.min(initial=0) < 0 or counts.sum() != len(own):
                 raise ValueError("a sparse constant's places are not as many as it says")
@@ -57,10 +55,6 @@ def _places(sparsity: Any, most: int) -> list[np.ndarray]:
         count = int(counts.sum())
         places = [np.repeat(each, counts) for each in places] + [own]
     return places
-
-
-def _indices(axis: Any) -> np.ndarray:
-    return _vector(axis.ArrayIndicesType(), axis.ArrayIndices())
 
 
 def _vector(kind: int, table: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from tvm import relax, tirx
 from tvm import te as tensor_expressions
 
 from npukit.errors import NpukitError
-from npukit.frontend.tflite.emit import AsStored, Emitter
+from npukit.frontend.tflite.emit import AsStored, Converter, Emitter
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.net.requantize import quantize_multiplier
 
@@ -55,8 +55,6 @@ def clamped(value: Any, dtype: str, low: int | None = None, high: int | None = N
     return te.max(te.min(value, high), low).astype(dtype)
 
 
-Converter = Callable[[Emitter, TfliteOp], None]
-
 SUM_BITS = 15
 """Left shift of the operands before a sum, in bits."""
 SIGMOID_STEPS = 24
@@ -89,8 +87,7 @@ def moving(usual: Converter) -> Converter:
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         moved = [emitter.tensor(index) for index in (*op.inputs, *op.outputs) if index >= 0]
         scales = {tensor.quantization for tensor in moved if tensor.dtype == "int16"}
-        widths = {emitter.tensor(index).dtype for index in op.outputs}
-        one = widths == {"int16"} and len(scales) == 1
+        one = {emitter.tensor(index).dtype for index in op.outputs} == {"int16"} and len(scales) == 1
         usual(AsStored(emitter.model, emitter.builder, emitter.values, emitter.folded) if one else emitter, op)
 
     return convert
@@ -98,8 +95,7 @@ def moving(usual: Converter) -> Converter:
 
 def scale(emitter: Emitter, index: int) -> float:
     """The scale of a 16-bit activation. Raises an error unless the zero point is 0."""
-    given = emitter.scale(index)
-    if given.zero_point:
+    if (given := emitter.scale(index)).zero_point:
         raise NpukitError(f"{emitter.tensor(index).name!r} has 16 bits and a zero point other than 0")
     return given.scale
 
@@ -129,16 +125,16 @@ def requantize(emitter: Emitter, op: TfliteOp) -> None:
     def scaled(value: Any) -> Any:
         return clamped(requantized(value - source.zero_point, *factor) + result.zero_point, dtype)
 
-    emitter.define(op.outputs[0], _each(emitter, op, scaled, "requantize"))
+    _each(emitter, op, scaled, "requantize")
 
 
-def _each(emitter: Emitter, op: TfliteOp, function: Callable[[Any], Any], name: str) -> Any:
-    """Applies a function to each integer of the first input."""
+def _each(emitter: Emitter, op: TfliteOp, function: Callable[..., Any], name: str, *tables: relax.Expr) -> None:
+    """Defines the result by a function of each integer of the first input, and of constant tables."""
 
-    def loops(data: Any) -> Any:
-        return te.compute(data.shape, lambda *place: function(data(*place).astype("int32")), name="each")
+    def loops(data: Any, *tables: Any) -> Any:
+        return te.compute(data.shape, lambda *place: function(data(*place).astype("int32"), *tables), name="each")
 
-    return emitter.loops(loops, emitter.value(op.inputs[0]), name)
+    emitter.define(op.outputs[0], emitter.loops(loops, emitter.value(op.inputs[0]), name, *tables))
 
 
 def sum_of(sign: int) -> Converter:
@@ -166,36 +162,30 @@ def product(emitter: Emitter, op: TfliteOp) -> None:
 
 def _binary(emitter: Emitter, op: TfliteOp, function: Callable[[Any, Any], Any]) -> None:
     """Emits a function of two integers, whose shapes may broadcast."""
-    low, high = limits(emitter, op)
-    operands = [emitter.value(index) for index in op.inputs]
+    ends, operands = limits(emitter, op), [emitter.value(index) for index in op.inputs]
     shape = np.broadcast_shapes(*map(emitter.shape, operands))
 
-    def loops(first: Any, second: Any) -> Any:
-        def computed(*place: Any) -> Any:
-            a, b = (_broadcast(each, place).astype("int32") for each in (first, second))
-            return clamped(function(a, b), "int16", low, high)
+    def element(data: Any, place: Sequence[Any]) -> Any:
+        own = place[len(place) - len(data.shape) :]
+        return data(*(0 if int(size) == 1 else at for size, at in zip(data.shape, own, strict=True))).astype("int32")
 
-        return te.compute(shape, computed, name="combined")
+    def loops(first: Any, second: Any) -> Any:
+        def combined(*place: Any) -> Any:
+            return clamped(function(element(first, place), element(second, place)), "int16", *ends)
+
+        return te.compute(shape, combined, name="combined")
 
     emitter.define(op.outputs[0], emitter.loops(loops, operands[0], op.kind.lower(), operands[1]))
 
 
-def _broadcast(data: Any, place: Sequence[Any]) -> Any:
-    """An operand's element for a position in the broadcast shape."""
-    own = place[len(place) - len(data.shape) :]
-    return data(*(0 if int(size) == 1 else at for size, at in zip(data.shape, own, strict=True)))
-
-
 def leaky_relu(emitter: Emitter, op: TfliteOp) -> None:
     ratio = scale(emitter, op.inputs[0]) / scale(emitter, op.outputs[0])
-    slope = float(np.float32(op.options["Alpha"]))
-
-    up, down = factors([ratio, ratio * slope])
+    up, down = factors([ratio, ratio * float(np.float32(op.options["Alpha"]))])
 
     def sloped(value: Any) -> Any:
         return clamped(select(value < 0, requantized(value, *down), requantized(value, *up)), "int16")
 
-    emitter.define(op.outputs[0], _each(emitter, op, sloped, "leaky_relu"))
+    _each(emitter, op, sloped, "leaky_relu")
 
 
 def relu(low: float, high: float) -> Converter:
@@ -204,39 +194,24 @@ def relu(low: float, high: float) -> Converter:
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         step = scale(emitter, op.outputs[0])
         ends = [int(np.rint(np.clip(end / step, -(1 << 15), (1 << 15) - 1))) for end in (low, high)]
-
         (factor,) = factors([scale(emitter, op.inputs[0]) / step])
-
-        def clipped(value: Any) -> Any:
-            return clamped(requantized(value, *factor), "int16", *ends)
-
-        emitter.define(op.outputs[0], _each(emitter, op, clipped, "relu"))
+        _each(emitter, op, lambda value: clamped(requantized(value, *factor), "int16", *ends), "relu")
 
     return convert
 
 
-def logistic(emitter: Emitter, op: TfliteOp) -> None:
-    """Interpolates a table of the positive half, with the input in units of 1/3 of 1/4096."""
-    _by_sigmoid(emitter, op, logistic_of)
+def by_sigmoid(opened: Callable[[Any, Any], Any]) -> Converter:
+    """The converter of `logistic_of` or `tanh_of`."""
 
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        factor, shift = _table_factor(scale(emitter, op.inputs[0]), tanh=opened is tanh_of)
 
-def tanh(emitter: Emitter, op: TfliteOp) -> None:
-    """Twice the logistic function of twice the input, less 1."""
-    _by_sigmoid(emitter, op, tanh_of)
+        def computed(value: Any, table: Any) -> Any:
+            return opened((value * factor + ((1 << shift) >> 1)) >> shift, table).astype("int16")
 
+        _each(emitter, op, computed, op.kind.lower(), relax.const(SIGMOID))
 
-def _by_sigmoid(emitter: Emitter, op: TfliteOp, opened: Any) -> None:
-    factor, shift = _table_factor(scale(emitter, op.inputs[0]), tanh=opened is tanh_of)
-
-    def looked_up(data: Any, table: Any) -> Any:
-        def computed(*place: Any) -> Any:
-            value = (data(*place).astype("int32") * factor + ((1 << shift) >> 1)) >> shift
-            return opened(value, table).astype("int16")
-
-        return te.compute(data.shape, computed, name="looked_up")
-
-    found = emitter.loops(looked_up, emitter.value(op.inputs[0]), op.kind.lower(), relax.const(SIGMOID))
-    emitter.define(op.outputs[0], found)
+    return convert
 
 
 def _sigmoid_table() -> np.ndarray:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,60 +13,37 @@ from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.wide import clamped, limits, requantized, select, te
-from npukit.frontend.tflite.windows import dilation_of, padding_of, strides_of, window_of
+from npukit.frontend.tflite.windows import Pair, dilation_of, padding_of, strides_of, window_of
 from npukit.net.requantize import quantize_multiplier
 
-Pair = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class ImageWindow:
-    """The elements of an image that a window reads. `around`: the image's padding."""
-
-    strides: Pair
-    dilation: Pair
-    around: tuple[int, int, int, int]
-
-    def padded(self, data: Any, value: int) -> Any:
-        top, left, bottom, right = self.around
-        before, after = (0, top, left, 0), (0, bottom, right, 0)
-        return topi.nn.pad(data, before, after, tirx.const(value, data.dtype))
-
-    def places(self, row: Any, column: Any, y: Any, x: Any) -> tuple[Any, Any]:
-        (down, right), (high, wide) = self.strides, self.dilation
-        return row * down + y * high, column * right + x * wide
+Layer = Callable[[Any, str], Any]
+"""A layer's sums from data and the type of the sums."""
 
 
 def conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     """Weights are OHWI. Their I determines the number of groups."""
-    weights, shape = _weights(emitter, op), emitter.shape(emitter.value(op.inputs[0]))
+    weights, shape = emitter.constant(op.inputs[1]), emitter.shape(emitter.value(op.inputs[0]))
     _convolution(emitter, op, weights, shape[3] // weights.shape[3])
 
 
 def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     """Weights are 1HWO. There are as many groups as channels."""
-    weights, shape = _weights(emitter, op), emitter.shape(emitter.value(op.inputs[0]))
+    weights, shape = emitter.constant(op.inputs[1]), emitter.shape(emitter.value(op.inputs[0]))
     op.options.check_count("DepthMultiplier", weights.shape[3] // shape[3])
     _convolution(emitter, op, weights.transpose(3, 1, 2, 0), shape[3])
 
 
-def _weights(emitter: Emitter, op: TfliteOp) -> np.ndarray:
-    weights = emitter.constant(op.inputs[1])
-    if weights.dtype != np.int8:
-        raise NpukitError(f"its weights are {weights.dtype}, not int8")
-    return weights
-
-
 def _convolution(emitter: Emitter, op: TfliteOp, weights: np.ndarray, groups: int) -> None:
-    strides, dilation, shape = strides_of(op), dilation_of(op), emitter.shape(emitter.value(op.inputs[0]))
-    around = padding_of(op, shape[1:3], weights.shape[1:3], strides, dilation)
-    layouts = {"data_layout": "NHWC", "kernel_layout": "OHWI"}
-    kept = relax.const(np.ascontiguousarray(weights))
+    strides, dilation, data = strides_of(op), dilation_of(op), emitter.value(op.inputs[0])
+    around = padding_of(op, emitter.shape(data)[1:3], weights.shape[1:3], strides, dilation)
+    layer = _conv2d(weights, strides, around, dilation, groups)
+    emitter.define(op.outputs[0], _made(emitter, op, data, weights, layer))
 
-    def layer(data: relax.Expr, dtype: str) -> relax.Expr:
-        return operators.nn.conv2d(data, kept, strides, around, dilation, groups, **layouts, out_dtype=dtype)
 
-    emitter.define(op.outputs[0], _made(emitter, op, emitter.value(op.inputs[0]), weights, layer))
+def _conv2d(weights: np.ndarray, *windows: Any) -> Layer:
+    """A convolution by constant weights. `windows`: strides, padding, dilation, groups."""
+    kept, layouts = relax.const(np.ascontiguousarray(weights)), {"data_layout": "NHWC", "kernel_layout": "OHWI"}
+    return lambda data, dtype: operators.nn.conv2d(data, kept, *windows, **layouts, out_dtype=dtype)
 
 
 def transpose_conv(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], Pair, Sequence[int]]) -> None:
@@ -76,16 +51,13 @@ def transpose_conv(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], 
 
     `places`: height and width of the result, the strides, and the padding before the first row and column.
     """
-    weights, data = _weights(emitter, op), emitter.value(op.inputs[0])
+    weights, data = emitter.constant(op.inputs[1]), emitter.value(op.inputs[0])
     sides = zip(emitter.shape(data)[1:3], weights.shape[1:3], places[1], places[2], places[0], strict=True)
     axes = [PhasedAxis(*map(int, each)) for each in sides]
-    by_phase, layouts = weights_by_phase(weights, *axes), {"data_layout": "NHWC", "kernel_layout": "OHWI"}
-    around, kept = [max(axis.padding[end], 0) for end in (0, 1) for axis in axes], relax.const(by_phase)
-
-    def layer(data: relax.Expr, dtype: str) -> relax.Expr:
-        return operators.nn.conv2d(data, kept, padding=around, **layouts, out_dtype=dtype)
-
-    turned = _in_turns(emitter, _made(emitter, op, data, by_phase, layer), axes, len(weights))
+    around = [max(axis.padding[end], 0) for end in (0, 1) for axis in axes]
+    by_phase = weights_by_phase(weights, *axes)
+    phases = _made(emitter, op, data, by_phase, _conv2d(by_phase, (1, 1), around, (1, 1), 1))
+    turned = _in_turns(emitter, phases, axes, len(weights))
     begins = [axis.cut % axis.stride + max(-axis.padding[0], 0) * axis.stride for axis in axes]
     ends = [begin + axis.kept for begin, axis in zip(begins, axes, strict=True)]
     whole = (*ends,) == emitter.shape(turned)[1:3] and not any(begins)
@@ -102,24 +74,21 @@ def _in_turns(emitter: Emitter, phases: relax.Expr, axes: Sequence[PhasedAxis], 
 
 def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
     """Weights are [out, in]. The leading axes are merged unless the options keep them."""
-    weights, data = _weights(emitter, op), emitter.value(op.inputs[0])
+    weights, data = emitter.constant(op.inputs[1]), emitter.value(op.inputs[0])
     if not op.options.get("KeepNumDims") and len(emitter.shape(data)) != 2:
         data = emitter.emit(operators.reshape(data, (-1, weights.shape[1])))
     across = relax.const(np.ascontiguousarray(weights.T))
-
-    def layer(data: relax.Expr, dtype: str) -> relax.Expr:
-        return operators.matmul(data, across, out_dtype=dtype)
-
-    emitter.define(op.outputs[0], _made(emitter, op, data, weights, layer))
+    made = _made(emitter, op, data, weights, lambda data, dtype: operators.matmul(data, across, out_dtype=dtype))
+    emitter.define(op.outputs[0], made)
 
 
-def _made(
-    emitter: Emitter, op: TfliteOp, data: relax.Expr, weights: np.ndarray, layer: Callable[[Any, str], Any]
-) -> relax.Expr:
+def _made(emitter: Emitter, op: TfliteOp, data: relax.Expr, weights: np.ndarray, layer: Layer) -> relax.Expr:
     """Sums of 64 bits, or of 32 bits for a 32-bit bias, requantised by channel.
 
     If the weights have more channels than the bias, the bias is repeated.
     """
+    if weights.dtype != np.int8:
+        raise NpukitError(f"its weights are {weights.dtype}, not int8")
     stated = [index for index in op.inputs[2:] if index >= 0]
     bias = emitter.constant(stated[0]) if stated else np.zeros(len(weights), np.int64)
     bias = np.tile(bias, len(weights) // len(bias))
@@ -181,21 +150,20 @@ def _rounded_twice(total: Any, channel: Any, bias: Any, multiplier: Any, shift: 
     return requantized(whole, multiplier[channel], shift[channel])
 
 
-def _sums(
-    emitter: Emitter, data: relax.Expr, reach: np.ndarray, layer: Callable[[Any, str], Any]
-) -> Iterator[relax.Expr]:
+def _sums(emitter: Emitter, data: relax.Expr, reach: np.ndarray, layer: Layer) -> list[relax.Expr]:
     """The sums of upper and of lower bytes if each fits into 32 bits; else the sums of whole numbers."""
     if LOW * reach.max(initial=0) >= HALF * WORD:
-        yield layer(data, "int64")
-        return
-    high = emitter.loops(partial(_bytes, lambda value: value >> 8), data, "upper_bytes")
-    low = emitter.loops(partial(_bytes, lambda value: value ^ SIGN), data, "lower_bytes")
+        return [layer(data, "int64")]
+
+    def bytes_of(function: Callable[[Any], Any], name: str) -> relax.Var:
+        def loops(data: Any) -> Any:
+            return te.compute(data.shape, lambda *place: function(data(*place).astype("int32")).astype("int8"))
+
+        return emitter.loops(loops, data, name)
+
+    high, low = bytes_of(lambda value: value >> 8, "upper_bytes"), bytes_of(lambda value: value ^ SIGN, "lower_bytes")
     whole = emitter.emit(operators.subtract(operators.astype(low, "int16"), relax.const(-SIGN, "int16")))
-    yield from (layer(each, "int32") for each in (high, whole))
-
-
-def _bytes(of: Callable[[Any], Any], data: Any) -> Any:
-    return te.compute(data.shape, lambda *place: of(data(*place).astype("int32")).astype("int8"), name="bytes")
+    return [layer(high, "int32"), layer(whole, "int32")]
 
 
 def _factors(emitter: Emitter, op: TfliteOp, channels: int) -> list[float]:
@@ -211,43 +179,45 @@ def _factors(emitter: Emitter, op: TfliteOp, channels: int) -> list[float]:
 def average_pool(emitter: Emitter, op: TfliteOp) -> None:
     """The mean over the elements inside the image, halves rounded away from zero."""
 
-    def mean(window: ImageWindow, sizes: Pair, shape: tuple[int, ...], total: Any, place: tuple[Any, ...]) -> Any:
-        counts = [
-            te.min(at * step - before + size, whole) - te.max(at * step - before, 0)
-            for at, step, before, size, whole in zip(
-                place[1:3], window.strides, window.around[:2], sizes, shape[1:3], strict=True
-            )
-        ]
-        count = counts[0] * counts[1]
-        half = tirx.truncdiv(count, tirx.const(2, "int32"))
-        return tirx.truncdiv(total + select(total > 0, half, -half), count)
+    def mean(sides: Sequence[Side], total: Any, place: tuple[Any, ...]) -> Any:
+        rows, columns = (
+            te.min(at * step - before + window, size) - te.max(at * step - before, 0)
+            for at, (size, window, step, before) in zip(place[1:3], sides, strict=True)
+        )
+        half = tirx.truncdiv(rows * columns, tirx.const(2, "int32"))
+        return tirx.truncdiv(total + select(total > 0, half, -half), rows * columns)
 
     _pool(emitter, op, te.sum, 0, mean)
 
 
 def max_pool(emitter: Emitter, op: TfliteOp) -> None:
-    _pool(emitter, op, te.max, -(1 << 15), lambda window, sizes, shape, total, place: total)
+    _pool(emitter, op, te.max, -(1 << 15), lambda sides, total, place: total)
 
 
-def _pool(emitter: Emitter, op: TfliteOp, reduce: Any, outside: int, finished: Any) -> None:
+Side = tuple[int, int, int, int]
+"""Size of an image, size and stride of a window, and padding before the image, along an axis."""
+
+
+def _pool(emitter: Emitter, op: TfliteOp, reduce: Any, outside: int, finished: Callable[..., Any]) -> None:
     strides, sizes = strides_of(op), window_of(op)
     shape, ends = emitter.shape(emitter.value(op.inputs[0])), limits(emitter, op)
-    window = ImageWindow(strides, (1, 1), padding_of(op, shape[1:3], sizes, strides, (1, 1)))
+    top, left, bottom, right = padding_of(op, shape[1:3], sizes, strides, (1, 1))
+    sides = list(zip(shape[1:3], sizes, strides, (top, left), strict=True))
 
     def loops(data: Any) -> Any:
-        padded = window.padded(data, outside)
+        padded = topi.nn.pad(data, (0, top, left, 0), (0, bottom, right, 0), tirx.const(outside, data.dtype))
         y, x = (te.reduce_axis((0, size), name) for size, name in zip(sizes, "yx", strict=True))
         spaces = (int(size) for size in padded.shape[1:3])
         result = [(space - size) // step + 1 for space, size, step in zip(spaces, sizes, strides, strict=True)]
 
         def total(image: Any, row: Any, column: Any, channel: Any) -> Any:
-            place = window.places(row, column, y, x)
-            return reduce(padded[image, place[0], place[1], channel].astype("int32"), axis=[y, x])
+            element = padded[image, row * strides[0] + y, column * strides[1] + x, channel]
+            return reduce(element.astype("int32"), axis=[y, x])
 
         made = te.compute((shape[0], *result, shape[3]), total, name="pooled")
 
         def scaled(*place: Any) -> Any:
-            return clamped(finished(window, sizes, shape, made(*place), place), "int16", *ends)
+            return clamped(finished(sides, made(*place), place), "int16", *ends)
 
         return te.compute(made.shape, scaled, name="finished")
 

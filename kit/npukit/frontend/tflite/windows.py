@@ -30,8 +30,7 @@ def window_of(op: TfliteOp) -> Pair:
 
 def finite(op: TfliteOp, name: str) -> float:
     """A real option. Raises an error if infinite or NaN."""
-    value = float(op.options[name])
-    if not isfinite(value):
+    if not isfinite(value := float(op.options[name])):
         raise NpukitError(f"its {name} is {value}")
     return value
 

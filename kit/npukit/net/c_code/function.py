@@ -28,7 +28,8 @@ _CYCLES = """
     log10f 767 log1pf 831 log2f 765 logf 767 nearbyintf 21 powf 912 rintf 21 roundf 36 sinf 388 sinhf 299 sqrtf
     14 tanf 518 tanhf 353 truncf 14"""
 MATH: Mapping[str, int] = dict(zip(_CYCLES.split()[::2], map(int, _CYCLES.split()[1::2]), strict=True))
-"""The functions of `firmware/libm`, which the code can call, and their cycles: `benchmarks/core/c_functions.py`."""
+"""The functions of `firmware/libm`, which the code can call, and their cycles, measured by
+`benchmarks/core/core_predictions.py --functions`."""
 
 _TOKEN = re.compile(
     r"\s+|(?P<word>[A-Za-z]\w*)|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[fFuUlL]*"
@@ -41,7 +42,7 @@ _UNUSED = """alignas alignof asm auto case constexpr default do enum extern goto
     volatile"""
 _WORDS_OF_C = frozenset(_UNUSED.split())
 """Words of C of which TVM needs none."""
-LONGEST = 1 << 20
+MOST_CHARACTERS = 1 << 20
 """Characters of an op's code; of what TVM has made of operators so far, the longest had 1,411."""
 _CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
 
@@ -80,8 +81,8 @@ def check_code(code: str) -> None:
 
     So nothing in it can have a compiler read another file. What it does when it is run is for the sandbox to bound.
     """
-    if len(code) > LONGEST:
-        raise NpukitError(f"its code has {len(code):,} characters; npukit takes {LONGEST:,}")
+    if len(code) > MOST_CHARACTERS:
+        raise NpukitError(f"its code has {len(code):,} characters; npukit takes {MOST_CHARACTERS:,}")
     place = 0
     while place < len(code):
         token = _TOKEN.match(code, place)

@@ -133,18 +133,27 @@ EACH: Window = (1, 1, 0)
 class Steps(NamedTuple):
     """Statement of a template about its loop over rows.
 
-    `row`: elements of the output in each step. `windows`: what a step reads of p0, p1, ...; None for all. `alike`: each
-    step does what the step before does, further on. `loop`: the number of loop headers before the loop's.
+    `row`: elements of the output in each step; 0 for code without such a loop. `windows`: what a step reads of p0, p1,
+    ...; None for all. `alike`: each step does what the step before does, further on. `loop`: the number of loop headers
+    before the loop's. `cycles`: of a step, or of the whole code without such a loop.
     """
 
     row: int = 1
     windows: tuple[Window | None, ...] = ()
     alike: bool = True
     loop: int = 0
+    cycles: float = 0
 
 
+LOOP_CYCLES = 3
+"""Cycles of the beginning of a loop, and of each turn."""
 NO_STEPS = Steps(0)
 """The statement of C that has no loop over rows."""
+
+
+def stated_cycles(steps: Steps, output: Shape) -> int:
+    """The predicted cycles of a template's code."""
+    return round(LOOP_CYCLES + prod(output) // steps.row * steps.cycles if steps.row else steps.cycles)
 
 
 def stated_rows(steps: Steps, output: Shape, inputs: Sequence[Shape]) -> tuple[RowReads, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from npukit.net.attributes import Pair
-from npukit.net.c_code.rows import EACH, Steps
+from npukit.net.c_code.rows import EACH, LOOP_CYCLES, NO_STEPS, Steps
 from npukit.net.c_code.template import body_of, text_of
 
 LOGARITHMS = np.rint(65536 * (np.log2(1 + np.arange(130) / 128) - np.arange(130) / 128)).astype(np.int32)
@@ -25,16 +25,41 @@ WIDTHS: Mapping[str, Mapping[str, Any]] = {
 """The words of numbers of a Fourier transform."""
 
 STEPS_OF: Mapping[str, Steps] = {
-    "energy": Steps(1, ((2, 2, 0),), alike=False),
-    "filter_bank": Steps(1, (None, None, None, (1, 2, 0), (1, 2, 0), (1, 2, 0)), alike=False),
-    "log": Steps(1, (EACH,)),
-    "noise": Steps(1, (EACH, EACH), alike=False),
-    "pcan": Steps(1, (EACH, EACH), alike=False),
-    "scaled": Steps(1, (EACH,)),
-    "square_root": Steps(1, (EACH,)),
-    "without_noise": Steps(1, (EACH, EACH)),
+    "energy": Steps(1, ((2, 2, 0),), alike=False, cycles=15),
+    "log": Steps(1, (EACH,), cycles=157),
+    "noise": Steps(1, (EACH, EACH), alike=False, cycles=23),
+    "pcan": Steps(1, (EACH, EACH), alike=False, cycles=160),
+    "scaled": Steps(1, (EACH,), cycles=7),
+    "square_root": Steps(1, (EACH,), cycles=411),
+    "without_noise": Steps(1, (EACH, EACH), cycles=21),
 }
 """The loop over rows of each template whose windows are the same for all sizes."""
+WINDOW_CYCLES = 16
+"""Cycles of a sample times a factor of a window."""
+
+
+def filter_bank_steps(widths: np.ndarray) -> Steps:
+    """The loop over channels. `widths`: the number of weights of each channel."""
+    windows = (None, None, None, (1, 2, 0), (1, 2, 0), (1, 2, 0))
+    return Steps(1, windows, alike=False, cycles=20 + 20 * float(widths.mean()))
+
+
+def largest_steps(size: int) -> Steps:
+    """The loop over parts of `size` samples."""
+    return Steps(1, ((size, size, 0),), cycles=4 + _in_loop(size, 9))
+
+
+def scale_bits_steps(parts: int) -> Steps:
+    return NO_STEPS._replace(cycles=137 + 12 * parts)
+
+
+_BUTTERFLY: Mapping[str, Mapping[str, int]] = {
+    "int16": {"two": 27, "first": 63, "four": 78, "spectrum": 66},
+    "int32": {"two": 31, "first": 83, "four": 158, "spectrum": 85},
+}
+"""Cycles of a turn of each template of Fourier transforms; of `spectrum`, with the turn of its loop."""
+_FACTORS, _CONDITION, _FRAME = 12, 3, 11
+"""Cycles of the loads of factors, of a sample that may be zero, and of the number of a row's frame."""
 
 _PARTS = 32
 """Parts of samples of which the largest is looked for in each, at most: of 16, 32 and 64 that which makes a frame of
@@ -53,12 +78,13 @@ class Part:
     code: str
     tables: tuple[np.ndarray, ...]
     shape: Pair
+    cycles: int
     work_bytes: int = 0
 
     @property
     def steps(self) -> Steps:
-        """Each row may be made of all numbers."""
-        return Steps(self.shape[1], alike=False)
+        """The loop over rows, each of which may be made of all numbers."""
+        return Steps(self.shape[1], alike=False, cycles=self.cycles)
 
 
 def fourier_parts(points: int, kind: str, length: int, frames: int = 1) -> dict[str, Part]:
@@ -83,7 +109,8 @@ def _spectrum(points: int, kind: str, frames: int, columns: int) -> Part:
     rows, angles = frames * (points + 1), -np.pi * ((np.arange(points // 2) + 1) / points + 0.5)
     words = _words(kind) | {"points": points, "rows": rows, "columns": columns, "size": points // columns}
     words |= {"column_bits": columns.bit_length() - 1, **_places(points + 1, frames)}
-    return Part(body_of(text_of("signal/spectrum.c"), words), (_turns(angles, kind),), (rows, 2))
+    cycles = _BUTTERFLY[kind]["spectrum"] + (_FRAME if frames > 1 else 0)
+    return Part(body_of(text_of("signal/spectrum.c"), words), (_turns(angles, kind),), (rows, 2), cycles)
 
 
 def _places(rows: int, frames: int) -> dict[str, str]:
@@ -106,6 +133,11 @@ def _turns(angles: np.ndarray, kind: str) -> np.ndarray:
     """Cosine and sine of each angle as integers."""
     pairs = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     return np.floor(0.5 + WIDTHS[kind]["largest"] * pairs).astype(kind)
+
+
+def _in_loop(turns: int, cycles: int) -> int:
+    """Cycles of a loop, which compilers unroll up to two turns."""
+    return turns * cycles if turns <= 2 else LOOP_CYCLES + turns * (LOOP_CYCLES + cycles)
 
 
 @dataclass(frozen=True)
@@ -147,7 +179,21 @@ class _Steps:
             "STEPS": indent("".join(map(self._step, range(len(self.radices)))), INDENT),
         }
         work_bytes = 2 * self.size * np.dtype(self.kind).itemsize if several else 0
-        return Part(body_of(text_of("signal/fourier.c"), words), self._tables(), (rows, 2 * self.size), work_bytes)
+        shape, cycles = (rows, 2 * self.size), self._cycles()
+        return Part(body_of(text_of("signal/fourier.c"), words), self._tables(), shape, cycles, work_bytes)
+
+    def _cycles(self) -> int:
+        """Predicted cycles of a row."""
+        found = LOOP_CYCLES
+        for step, (radix, span) in enumerate(zip(self.radices, self.spans(), strict=True)):
+            turns, butterflies = self.size // (radix * span), _BUTTERFLY[self.kind]
+            if step == self.begin == 0:
+                samples = [2 * each * self.points // radix + at for each, at in product(range(radix), range(2))]
+                conditions = sum(self._read("samples", place) != f"p0[from + {place}]" for place in samples)
+                found += _in_loop(turns, butterflies["two" if radix == 2 else "first"] + _CONDITION * conditions)
+            else:
+                found += _in_loop(span, _FACTORS + _in_loop(turns, butterflies["four"]))
+        return found + (_FRAME * (len(self.radices) if self.begin else 1) if self.frames > 1 else 0)
 
     def _tables(self) -> tuple[np.ndarray, ...]:
         """The first sample of each turn of the first steps; then the factors of each row, three at each place."""

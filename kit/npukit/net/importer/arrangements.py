@@ -69,8 +69,7 @@ class Blocking:
 
     @classmethod
     def parse(cls, text: str) -> Blocking:
-        match = _SPELLED.fullmatch(text)
-        if match is None:
+        if (match := _SPELLED.fullmatch(text)) is None:
             raise _unreadable(text)
         factor, axis, unroll, rows, across = (int(number) if number else 0 for number in match.groups())
         return cls(axis, factor, unroll, across, rows or 1)
@@ -98,8 +97,7 @@ class Tiling:
 
     @classmethod
     def parse(cls, text: str) -> Tiling:
-        match = _TILED.fullmatch(text)
-        if match is None:
+        if (match := _TILED.fullmatch(text)) is None:
             raise _unreadable(text)
         pairs = [part.split("/") for part in match[1].split()]
         return cls(tuple(Nest(_factors(inside), _factors(terms)) for inside, terms in pairs), bool(match[2]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from npukit.net.net import Net, Op
 from npukit.net.ops import Attributes, Reshape, Transpose
-from npukit.net.passes.simplify import moves_nothing
+from npukit.net.passes.simplify import moves_nothing, without_unread
 from npukit.net.tensor import Quantization, Tensor
 
 Order = tuple[int, ...]
@@ -95,15 +95,10 @@ class NetInMaking:
     def derive(self, attributes: Attributes, source: str, shape: tuple[int, ...]) -> str:
         """Add an op that moves bytes to a new tensor of the same type and quantisation."""
         if isinstance(attributes, Reshape):
-            source = self._before_reshapes(source)
+            while source in self._reshaped:
+                source = self._reshaped[source]
         tensor, name = self.tensors[source], self.new_name(attributes.kind)
         return self.op(name, attributes, (source,), Tensor(name, shape, tensor.dtype, tensor.quantization))
-
-    def _before_reshapes(self, name: str) -> str:
-        """The source behind a chain of reshapes. Reshapes without other readers are dropped."""
-        while name in self._reshaped:
-            name = self._reshaped[name]
-        return name
 
     def arranged(self, view: AxesView, order: Order) -> str:
         """The tensor with its axes in `order` in memory. Transposed only if bytes must move."""
@@ -124,17 +119,4 @@ class NetInMaking:
         return name if len(shape) == 4 else self.derive(Reshape(), name, (shape[0], 1, *shape[1:]))
 
     def net(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Net:
-        ops = self._read_ops(outputs)
-        kept = {*inputs, *outputs, *(name for op in ops for name in (*op.inputs, *op.outputs))}
-        tensors = {name: tensor for name, tensor in self.tensors.items() if name in kept}
-        constants = {name: value for name, value in self.constants.items() if name in kept}
-        return Net(self.name, inputs, outputs, ops, tensors, constants)
-
-    def _read_ops(self, outputs: tuple[str, ...]) -> tuple[Op, ...]:
-        """The ops with a used result."""
-        read, ops = set(outputs), []
-        for op in reversed(self.ops):
-            if read & set(op.outputs):
-                ops.append(op)
-                read |= set(op.inputs)
-        return tuple(reversed(ops))
+        return without_unread(Net(self.name, inputs, outputs, tuple(self.ops), self.tensors, self.constants))

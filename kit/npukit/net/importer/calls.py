@@ -14,7 +14,7 @@ from tvm import relax, tirx
 from tvm.ir import Call, Constant, IRModule, Op, make_node
 
 from npukit.errors import NpukitError
-from npukit.net.importer.loops import Attribute, LoopKernel, Operand, Parameter, Single, Step
+from npukit.net.importer.loops import Attribute, LoopKernel, Operand, Single, Step
 from npukit.net.importer.schedules import ISLAND
 
 relax_ir: Any = relax
@@ -38,11 +38,8 @@ def kernel_of(module: IRModule) -> LoopKernel | None:
         except (KeyError, TypeError):
             return None
         values[binding.var] = len(values)
-    return LoopKernel(ISLAND, tuple(_parameter(each) for each in function.params), tuple(steps))
-
-
-def _parameter(parameter: Any) -> Parameter:
-    return str(parameter.ty.dtype), tuple(int(size) for size in parameter.ty.shape)
+    parameters = ((str(each.ty.dtype), tuple(map(int, each.ty.shape))) for each in function.params)
+    return LoopKernel(ISLAND, tuple(parameters), tuple(steps))
 
 
 def _step(call: Any, values: Mapping[Any, int]) -> Step:
@@ -65,13 +62,9 @@ def _operand(operand: Any, values: Mapping[Any, int]) -> Operand:
     if isinstance(operand, tirx.IntImm | tirx.FloatImm):
         return {"number": operand.value}
     if isinstance(operand, Constant):
-        return _scalar(cast(Any, operand).value.numpy())
+        value = cast(Any, operand).value.numpy()
+        return cast(Any, {str(value.dtype): value.item()})
     raise TypeError("no operand that is data")
-
-
-def _scalar(value: np.ndarray) -> Operand:
-    kind: Any = str(value.dtype)
-    return {kind: value.item()}
 
 
 def _fields(form: Any) -> Iterator[str]:

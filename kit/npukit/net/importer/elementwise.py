@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,26 +24,6 @@ IMAGE = 4
 Operand = AxesView | IntegerConstant
 
 
-def add(walk: Walk, site: Site) -> AxesView:
-    return _binary(walk, site, Add(site.clamp))
-
-
-def subtract(walk: Walk, site: Site) -> AxesView:
-    return _binary(walk, site, Subtract(site.clamp))
-
-
-def multiply(walk: Walk, site: Site) -> AxesView:
-    return _binary(walk, site, Multiply(site.clamp))
-
-
-def minimum(walk: Walk, site: Site) -> AxesView:
-    return _alike(walk, site, Minimum())
-
-
-def maximum(walk: Walk, site: Site) -> AxesView:
-    return _alike(walk, site, Maximum())
-
-
 def select(walk: Walk, site: Site) -> AxesView:
     """Import a select. Both operands are first requantised to the output's quantisation; the condition is a separate
     tensor."""
@@ -52,27 +33,25 @@ def select(walk: Walk, site: Site) -> AxesView:
     if first is None or second is None:
         raise NpukitError("it chooses between tensors that are not quantised")
     chosen = walk.islands.tensor(condition, "it is a condition")
-    whole = site.unclipped
-    return walk.settled(_together(walk, whole, Select(), (chosen, first, second)), site)
+    return walk.settled(_together(walk, site.unclipped, Select(), (chosen, first, second)), site)
 
 
-def _binary(walk: Walk, site: Site, attributes: Attributes) -> AxesView:
+def binary(walk: Walk, site: Site, kind: type[Add | Subtract | Multiply]) -> AxesView:
     """Import a binary op: an integer op if both operands are quantised, a lookup table if only one is variable."""
     operands = [_operand(walk, argument) for argument in site.core.args]
     first, second = operands
     if first is None or second is None or not any(isinstance(operand, AxesView) for operand in operands):
         return lookup(walk, site)
-    return _together(walk, site, attributes, (first, second))
+    return _together(walk, site, kind(site.clamp), (first, second))
 
 
-def _alike(walk: Walk, site: Site, attributes: Attributes) -> AxesView:
+def _limit(walk: Walk, site: Site, kind: type[Minimum | Maximum]) -> AxesView:
     """Import a binary op whose operands are first requantised to the output's quantisation."""
     operands = [_operand(walk, argument) for argument in site.core.args]
     first, second = (operand and requantized(walk, operand, site.quantization) for operand in operands)
     if first is None or second is None:
         return lookup(walk, site)
-    whole = site.unclipped
-    return walk.settled(_together(walk, whole, attributes, (first, second)), site)
+    return walk.settled(_together(walk, site.unclipped, kind(), (first, second)), site)
 
 
 def requantized(walk: Walk, operand: Operand, wanted: Quantization) -> Operand:
@@ -136,11 +115,11 @@ def softmax(walk: Walk, site: Site) -> AxesView:
 
 
 OPERATORS = {
-    "maximum": maximum,
-    "minimum": minimum,
-    "multiply": multiply,
+    "maximum": partial(_limit, kind=Maximum),
+    "minimum": partial(_limit, kind=Minimum),
+    "multiply": partial(binary, kind=Multiply),
     "nn.prelu": prelu,
     "nn.softmax": softmax,
-    "subtract": subtract,
+    "subtract": partial(binary, kind=Subtract),
     "where": select,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, cast
 
@@ -149,6 +149,11 @@ class IntegerConstant:
     value: np.ndarray
     quantization: Quantization
 
+    def transposed(self, axes: Sequence[int]) -> IntegerConstant:
+        given = self.quantization
+        axis = None if given.axis is None else axes.index(given.axis)
+        return IntegerConstant(self.value.transpose(axes), replace(given, axis=axis))
+
     @property
     def real(self) -> np.ndarray:
         given, shape = self.quantization, [1] * self.value.ndim
@@ -180,7 +185,8 @@ def integer_constant(expression: Any, definitions: Definitions) -> IntegerConsta
     for move in moves:
         if constant is None:
             break
-        constant = _permuted(constant, move) if callee(move) == "permute_dims" else _reshaped(constant, shape_of(move))
+        permuted = callee(move) == "permute_dims"
+        constant = constant.transposed(_axes(move)) if permuted else _reshaped(constant, shape_of(move))
     return constant
 
 
@@ -205,13 +211,6 @@ def _quantized(real: np.ndarray, quantization: Quantization, dtype: str) -> np.n
     return np.clip(integers, limits.min, limits.max).astype(dtype)
 
 
-def _permuted(inner: IntegerConstant, call: Any) -> IntegerConstant:
-    axes = _axes(call)
-    given = inner.quantization
-    axis = None if given.axis is None else axes.index(given.axis)
-    return IntegerConstant(inner.value.transpose(axes), Quantization(given.scales, given.zero_points, axis))
-
-
 def _axes(call: Any) -> list[int]:
     """The axes of a transposition. By default, all axes reversed."""
     rank = len(shape_of(call))
@@ -225,7 +224,7 @@ def _reshaped(inner: IntegerConstant, shape: tuple[int, ...]) -> IntegerConstant
     places = [axis for axis, size in enumerate(shape) if size == inner.value.size]
     if len(given.scales) != inner.value.size or not places:
         return None
-    return IntegerConstant(inner.value.reshape(shape), Quantization(given.scales, given.zero_points, places[0]))
+    return IntegerConstant(inner.value.reshape(shape), replace(given, axis=places[0]))
 
 
 CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from tvm import relax
@@ -15,6 +16,8 @@ from npukit.net.c_code.template import Words, body_of
 from npukit.net.importer.expressions import callee
 
 OPERATOR = "call_dps_packed"
+CYCLES_PER_ELEMENT = 10
+"""Predicted cycles of a user's C per element of its inputs and its result."""
 make_call: Any = Call
 extern: Any = relax.ExternFunc
 
@@ -30,20 +33,15 @@ def call_of(
     steps: Steps = NO_STEPS,
 ) -> Any:
     """The call of an op given as C code. `words`: numbers to substitute, besides p0_size, ... and output_size. `steps`:
-    its loop over rows."""
-    sizes = {f"p{place}_size": _elements(operand.ty) for place, operand in enumerate(operands)}
-    known = {**sizes, "output_size": _elements(result), **(words or {})}
-    told = {"what": name, "code": body_of(text, known), "work_bytes": work_bytes}
+    its loop over rows and its cycles. Without stated cycles, CYCLES_PER_ELEMENT are predicted."""
+    sizes = {f"p{place}_size": prod(map(int, operand.ty.shape)) for place, operand in enumerate(operands)}
+    sizes["output_size"] = prod(map(int, result.shape))
+    if not steps.cycles:
+        steps = steps._replace(cycles=CYCLES_PER_ELEMENT * sum(sizes.values()))
+    told = {"what": name, "code": body_of(text, {**sizes, **(words or {})}), "work_bytes": work_bytes}
     attributes = make_node("ir.DictAttrs", **told, steps=json.dumps(steps))
     function = extern(re.sub(r"\W", "_", name))
     return make_call(Op.get(f"relax.{OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
-
-
-def _elements(kind: Any) -> int:
-    count = 1
-    for size in kind.shape:
-        count *= int(size)
-    return count
 
 
 def is_given(value: Any) -> bool:
@@ -54,7 +52,3 @@ def is_given(value: Any) -> bool:
 def has_given(module: Any) -> bool:
     """True if the module has an op given as C code."""
     return any(is_given(binding.value) for block in module["main"].body.blocks for binding in block.bindings)
-
-
-def operands_of(call: Any) -> Iterator[Any]:
-    yield from call.args[1].fields

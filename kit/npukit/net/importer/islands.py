@@ -24,7 +24,7 @@ from tvm.ir import Call, Constant, GlobalVar
 
 from npukit.errors import NpukitError, first_line
 from npukit.net.c_code.function import C_TYPES
-from npukit.net.c_code.rows import Steps, stated_rows
+from npukit.net.c_code.rows import Steps, stated_cycles, stated_rows
 from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.expressions import (
     callee,
@@ -35,7 +35,7 @@ from npukit.net.importer.expressions import (
     resolve,
     shape_of,
 )
-from npukit.net.importer.given import is_given, operands_of
+from npukit.net.importer.given import is_given
 from npukit.net.importer.linear import SUMMED, in_sums
 from npukit.net.importer.lowering import ISLAND, code_of
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
@@ -139,19 +139,23 @@ class Islands:
 
     def _read_by(self, call: Any) -> list[Any]:
         """The variables read by an op given as C code."""
-        values = (self.variable(each) for each in operands_of(call))
+        values = map(self.variable, call.args[1].fields)
         return [each for each in values if not isinstance(resolve(each, self.walk.definitions), Constant)]
 
     def _given(self, call: Any) -> AxesView:
         """Add an op given as C code."""
         assembly, told = self.walk.assembly, call.attrs
         name = assembly.new_name(_plain(told["what"]))
-        operands = [self._operand(each, f"{name}_constant_{place}") for place, each in enumerate(operands_of(call))]
+        given = enumerate(call.args[1].fields)
+        operands = [self._operand(each, f"{name}_constant_{place}") for place, each in given]
         output = Tensor(name, shape_of(call), dtype_of(call))
         steps = Steps(*json.loads(told["steps"]))
         rows = stated_rows(steps, output.shape, [assembly.tensors[each].shape for each in operands])
         code, work_bytes = told["code"], int(told["work_bytes"])
-        attributes = TvmCode(told["what"], code, work_bytes, GIVEN, given=True, loop=steps.loop, rows=rows)
+        cycles = stated_cycles(steps, output.shape)
+        attributes = TvmCode(
+            told["what"], code, work_bytes, GIVEN, cycles=cycles, given=True, loop=steps.loop, rows=rows
+        )
         return AxesView(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
 
     def _operand(self, expression: Any, name: str) -> str:
@@ -258,7 +262,7 @@ class _Island:
         if sums:
             view, quantization = sums
             return self._real(self._activation(view, shape_of(call), "int32"), quantization, "int32")
-        self.names.append(self._name(call))
+        self.names.append(call.args[0].name_hint if callee(call) == "call_tir" else callee(call))
         self._kinds.add(callee(call))
         self.macs += macs_of(call)
         self._free = self._free and callee(call) in SIMPLE
@@ -266,9 +270,6 @@ class _Island:
             return self._loops(call)
         arguments = [self._argument(call, argument) for argument in call.args]
         return make_call(call.op, arguments, call.attrs, call.ty_args)
-
-    def _name(self, call: Any) -> str:
-        return call.args[0].name_hint if callee(call) == "call_tir" else callee(call)
 
     def _loops(self, call: Any) -> Any:
         """A call of loops (TIR) from TVM's importer."""
@@ -292,15 +293,12 @@ class _Island:
         moved = self.islands.walk.constant(argument)
         if moved is not None:
             return self._real(self._parameter(moved.value, moved.quantization), moved.quantization, moved.value.dtype)
-        if self._is_dequantized(argument) or self._takes_in(reader, argument):
+        inside = len(self.names) < MOST_OPERATORS and self.islands.belongs(reader, argument, free=self._free)
+        if inside or self._is_dequantized(argument):
             return self.inside(argument)
         if isinstance(value, relax.Tuple):
             return self._argument(reader, value)
         return self._read(argument)
-
-    def _takes_in(self, reader: Any, argument: Any) -> bool:
-        """True if an operand is computed inside the island."""
-        return len(self.names) < MOST_OPERATORS and self.islands.belongs(reader, argument, free=self._free)
 
     def _part(self, value: Any) -> Any:
         """One result of a call with several results."""
@@ -410,22 +408,18 @@ class _Island:
         if unknown:
             raise NpukitError(f"it computes in {unknown.pop()}, which npukit does not")
         code = code_of(module)
-        name = assembly.new_name(_plain(self._main_name()))
+        costly = [each for each in self.names if each not in SIMPLE]
+        name = assembly.new_name(_plain((costly or self.names or ["quantize"])[0]))
         constants = [
             assembly.constant(f"{name}_constant_{index}", value.transpose(each), _of_axes(given, each))
             for index, ((_, value, given), each) in enumerate(zip(self._constants, of_constants, strict=True))
         ]
         work = code.work_bytes if re.search(r"\bwork\b", code.body) else 0
         names = " ".join(reversed(self.names))
-        attributes = TvmCode(names, code.body, work, self.why, self.macs, loop=code.loop, rows=code.rows)
+        attributes = TvmCode(names, code.body, work, self.why, self.macs, code.cycles, loop=code.loop, rows=code.rows)
         output = Tensor(name, shape, dtype, quantization)
         made = assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output)
         return AxesView(made, order if order else straight(len(shape)))
-
-    def _main_name(self) -> str:
-        """The costly operator's name, or the last operator's."""
-        costly = [name for name in self.names if name not in SIMPLE]
-        return (costly or self.names or ["quantize"])[0]
 
     def _module(self, result: Any, operands: Sequence[str], order: Order, orders: Sequence[Order]) -> tuple[Any, Any]:
         """The function's module and its result. Parameters of the same tensor are merged."""

@@ -16,6 +16,7 @@ from npukit.net.importer.expressions import IntegerConstant, callee, constant_va
 from npukit.net.importer.site import Site
 from npukit.net.importer.wide_weights import Depthwise, LayerOperands, in_int8, symmetric
 from npukit.net.ops import (
+    Add,
     Attributes,
     Conv2d,
     Dense,
@@ -39,7 +40,7 @@ def add_or_bias(walk: Walk, site: Site) -> AxesView:
         call = resolve(product, walk.definitions)
         if callee(call) in LINEAR and walk.operand(product) is None:
             return LINEAR[callee(call)](walk, replace(site, core=call), bias)
-    return elementwise.add(walk, site)
+    return elementwise.binary(walk, site, Add)
 
 
 def conv2d(walk: Walk, site: Site, bias: Any = None) -> AxesView:
@@ -48,7 +49,8 @@ def conv2d(walk: Walk, site: Site, bias: Any = None) -> AxesView:
     order, data = layout_order(layout), walk.assembly.image(walk.activation(site.core.args[0]), layout)
     weights = _filters(_weights(walk, site.core.args[1]), str(attributes.kernel_layout))
     depthwise = weights.value.shape[3] == 1 and int(attributes.groups) > 1
-    kind = _convolution(attributes, site, DepthwiseConv2d if depthwise else Conv2d)
+    made = DepthwiseConv2d if depthwise else Conv2d
+    kind = made(pair(attributes.strides), padding(attributes.padding), pair(attributes.dilation), site.clamp)
     if depthwise:
         weights = _ordered(weights, "OHWI", "IHWO")
     return _linear(walk, site, kind, data, weights, bias, order)
@@ -154,14 +156,14 @@ def _centred(walk: Walk, expression: Any) -> AxesView | None:
         expression, zero = moved.args[0], int(begin.item())
     if dtype_of(expression) != "int8":
         return None
-    view = walk.islands.tensor(expression, INTEGERS)
+    view = walk.islands.tensor(expression, UNSCALED)
     stated = walk.assembly.quantization(view.name)
     if stated is None:
         walk.assembly.requantify(view.name, Quantization((1.0,), (zero,)))
     return view if stated is None or stated.zero_points == (zero,) else None
 
 
-INTEGERS = "its integers are those of no scale"
+UNSCALED = "its integers are those of no scale"
 """Reason recorded for 8-bit integers with sums but without a quantize."""
 
 
@@ -206,10 +208,6 @@ def _linear(
     return add(site, attributes, layer.inputs(walk, name), order, name)
 
 
-def _convolution(attributes: Any, site: Site, kind: type[Conv2d] | type[DepthwiseConv2d]) -> Attributes:
-    return kind(pair(attributes.strides), padding(attributes.padding), pair(attributes.dilation), site.clamp)
-
-
 def pair(values: Any) -> Pair:
     """A pair (down, across). One-dimensional layers get 1 for down."""
     *first, second = (int(value) for value in values)
@@ -235,16 +233,12 @@ def _filters(weights: IntegerConstant, layout: str) -> IntegerConstant:
     if "H" in layout:
         return _ordered(weights, layout, "OHWI")
     across = _ordered(weights, layout, "OWI")
-    old = across.quantization
-    axis = old.axis + 1 if old.axis else old.axis
-    return IntegerConstant(across.value[:, None], Quantization(old.scales, old.zero_points, axis))
+    axis = across.quantization.axis
+    return IntegerConstant(across.value[:, None], replace(across.quantization, axis=axis + 1 if axis else axis))
 
 
 def _ordered(weights: IntegerConstant, given: str, wanted: str) -> IntegerConstant:
-    axes = [given.index(letter) for letter in wanted]
-    old = weights.quantization
-    axis = None if old.axis is None else axes.index(old.axis)
-    return IntegerConstant(weights.value.transpose(axes), Quantization(old.scales, old.zero_points, axis))
+    return weights.transposed([given.index(letter) for letter in wanted])
 
 
 def _bias(walk: Walk, data: str, weights: IntegerConstant, expression: Any) -> np.ndarray:

@@ -65,11 +65,12 @@ _KERNELS: TypeAdapter[dict[str, LoopKernel]] = TypeAdapter(dict[str, LoopKernel]
 
 @dataclass(frozen=True)
 class LoopsInC:
-    """The body of a C function with parameters p0, p1, ..., output and, if `work_bytes` is not 0, work. `loop`, `rows`:
-    those of `TvmCode`."""
+    """The body of a C function with parameters p0, p1, ..., output and, if `work_bytes` is not 0, work. `cycles`,
+    `loop`, `rows`: those of `TvmCode`."""
 
     body: str
     work_bytes: int
+    cycles: int
     loop: int = 0
     rows: tuple[RowReads, ...] = ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -22,10 +22,11 @@ from npukit.net.importer import loops
 from npukit.net.importer.arrangements import AS_WRITTEN, LoopArrangement
 from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.legal.images import OWN
-from npukit.net.importer.loops import LoopKernel, LoopsInC, Parameter
+from npukit.net.importer.loops import LoopKernel, LoopsInC
 from npukit.net.importer.schedules import ISLAND, name_of, opened, row_by_row, scheduled
+from npukit.net.importer.tir.cycles import cycles
 from npukit.net.importer.tir.rows import nest_of, rows_of_loops
-from npukit.net.net import Net, Op
+from npukit.net.net import Net
 from npukit.net.ops import TvmCode
 
 transforms: Any = relax.transform
@@ -104,16 +105,16 @@ def function_of(kernel: LoopKernel) -> Any:
 
 def check_kernels(kernels: Mapping[str, LoopKernel], net: Net, board: str) -> None:
     """Raise an error if a kernel, perhaps from an untrusted file, does not match its layers' operands or its key."""
-    operands = {op.name: _operands(net, op) for op in net.ops if isinstance(op.attributes, TvmCode)}
+    operands = {
+        op.name: tuple((net.tensor(name).dtype, net.tensor(name).shape) for name in op.inputs)
+        for op in net.ops
+        if isinstance(op.attributes, TvmCode)
+    }
     for key, kernel in kernels.items():
         if {operands.get(name) for name in kernel.layers} != {kernel.parameters}:
             raise NpukitError(f"{loops.FILE}: {kernel.name} does not compute {kernel.layers}", tries=_AGAIN)
         if key_of(function_of(kernel), board) != key:
             raise NpukitError(f"{loops.FILE}: {kernel.name} is not the kernel {key}", tries=_AGAIN)
-
-
-def _operands(net: Net, op: Op) -> tuple[Parameter, ...]:
-    return tuple((net.tensor(name).dtype, net.tensor(name).shape) for name in op.inputs)
 
 
 def key_of(function: Any, board: str) -> str:
@@ -156,13 +157,14 @@ def _printed(module: IRModule) -> LoopsInC:
     lowered = tvm.transform.Sequential([passes.CommonSubexprElim(), passes.VerifyMemory()])(looped)
     function, work_bytes = _unpacked(lowered[ISLAND])
     ready = tvm.transform.Sequential([passes.LowerTVMBuiltin(), passes.LowerIntrin()])(IRModule({ISLAND: function}))
-    exact = IRModule({ISLAND: _with_exact_numbers(_with_functions(_with_narrow_results(ready[ISLAND])))})
+    whole = _with_functions(_with_narrow_results(ready[ISLAND]))
+    exact = IRModule({ISLAND: _with_exact_numbers(whole)})
     source = tvm.get_global_func("target.build.c")(exact, target).inspect_source()
     found = _BODY.search(source)
     if found is None:
         raise NpukitError("TVM prints no function for it")
     body = _WORK.sub(r"\1 *\2 = (\1 *)(void *)(work + \3);", _NUMBER.sub(_spelled, found[1]))
-    return LoopsInC(body, work_bytes, loop, rows)
+    return LoopsInC(body, work_bytes, cycles(whole), loop, rows)
 
 
 _LOWERING_OF_BLOCKS = (
@@ -212,21 +214,14 @@ def _with_workspace(body: Any) -> tuple[Any, Any, int]:
 
     def placed(node: Any) -> Any:
         nonlocal used
-        size = _bytes(node.buffer)
+        kind = node.buffer.ty
+        size = prod(map(int, kind.shape)) * np.dtype(str(kind.dtype.dtype)).itemsize
         if size <= LARGEST_LOCAL:
             return node
         start, used = used, -(-(used + size) // ALIGNMENT) * ALIGNMENT
         return tirx.DeclBuffer(node.buffer, data=tirx.handle_add_byte_offset(work, start))
 
     return tvm_ffi.structural_map(body, (tirx.AllocBuffer, placed)), work, used
-
-
-def _bytes(buffer: Any) -> int:
-    return prod(_sizes(buffer.ty.shape)) * np.dtype(str(buffer.ty.dtype.dtype)).itemsize
-
-
-def _sizes(shape: Sequence[Any]) -> list[int]:
-    return [int(size) for size in shape]
 
 
 def _with_functions(function: Any) -> Any:

@@ -10,11 +10,11 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView, straight
 from npukit.net.importer.elementwise import requantized
-from npukit.net.importer.expressions import IntegerConstant, constant_value, resolve, shape_of
+from npukit.net.importer.expressions import constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
 from npukit.net.ops import ArgMax, Concat, Mean, Norm, Reshape
 from npukit.net.ops.norm import norm_constants
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Tensor
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -61,7 +61,9 @@ def argmax(walk: Walk, call: Any, dtype: str) -> AxesView:
 
 def concat(walk: Walk, site: Site) -> AxesView:
     """Import a concatenation. All parts are requantised to the output's quantisation."""
-    parts = [_part(walk, part, site.quantization) for part in resolve(site.core.args[0], walk.definitions).fields]
+    fields = resolve(site.core.args[0], walk.definitions).fields
+    values = (walk.constant(field) or walk.activation(field) for field in fields)
+    parts = [requantized(walk, value, site.quantization) for value in values]
     rank = len(site.shape)
     order = next((part.order for part in parts if isinstance(part, AxesView)), straight(rank))
     name = walk.assembly.new_name(Concat.kind)
@@ -101,11 +103,6 @@ def _reals(walk: Walk, expression: Any) -> np.ndarray:
     if real is None:
         raise NpukitError("its factors, or what it adds, are not constant")
     return np.ravel(real)
-
-
-def _part(walk: Walk, expression: Any, wanted: Quantization) -> AxesView | IntegerConstant:
-    constant = walk.constant(expression)
-    return requantized(walk, constant or walk.activation(expression), wanted)
 
 
 OPERATORS = {"concat": concat, "mean": mean, "nn.layer_norm": norm, "nn.rms_norm": norm}

@@ -27,7 +27,7 @@ from npukit.net.tensor import Quantization
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
-MOST_PARTS = 100
+MOST_LOOKUPS = 100
 """Maximum number of calls, constants and tensors between two quantisations. Larger expressions run in float."""
 
 _erf = np.vectorize(erf, otypes=[np.float64])
@@ -86,7 +86,8 @@ def number(expression: Any) -> float:
 
 def lookup(walk: Walk, site: Site) -> AxesView:
     """Import an expression of one dequantised tensor as a lookup table."""
-    leaves = _leaves(walk, site.core)
+    views = (walk.operand(part) for part in _parts(walk, site.core) if _scalar(walk, part) is None)
+    leaves = [view for view in views if view is not None]
     if len({view.name for view in leaves}) != 1:
         raise NpukitError("it is computed in float from several tensors; between two quantisations npukit takes one op")
     source = walk.assembly.quantization(leaves[0].name)
@@ -125,12 +126,6 @@ def _is_hard_swish(walk: Walk, core: Any) -> bool:
     return True
 
 
-def _leaves(walk: Walk, core: Any) -> list[AxesView]:
-    """The dequantised tensors in an expression."""
-    views = (walk.operand(part) for part in _parts(walk, core) if _scalar(walk, part) is None)
-    return [view for view in views if view is not None]
-
-
 def _parts(walk: Walk, core: Any) -> list[Any]:
     """The calls, tensors and numbers in an expression, each once and after its operands."""
     found: dict[Any, None] = {}
@@ -141,8 +136,8 @@ def _parts(walk: Walk, core: Any) -> list[Any]:
             wanted += reversed(missing)
         else:
             found[wanted.pop()] = None
-        if max(len(wanted), len(found)) > MOST_PARTS:
-            raise NpukitError(f"more than {MOST_PARTS} steps between two quantisations have no int8 form in npukit")
+        if max(len(wanted), len(found)) > MOST_LOOKUPS:
+            raise NpukitError(f"more than {MOST_LOOKUPS} steps between two quantisations have no int8 form in npukit")
     return list(found)
 
 

@@ -365,7 +365,7 @@ def _bind(walk: Walk, binding: Any) -> None:
         elif callee(binding.value) == "argmax":
             if binding.var not in walk.only_cast:
                 walk.views[binding.var] = argmax(walk, binding.value, dtype_of(binding.value))
-        elif _casts_index(walk, binding.value):
+        elif _casts(binding.value) and callee(resolve(binding.value.args[0], walk.definitions)) == "argmax":
             searched = resolve(binding.value.args[0], walk.definitions)
             walk.views[binding.var] = argmax(walk, searched, dtype_of(binding.value))
         elif _is_code(binding.value) and dtype_of(binding.value) in NARROW:
@@ -386,11 +386,6 @@ def _describe(walk: Walk, binding: Any) -> str:
     if callee(expression) == "quantize":
         expression = resolve(expression.args[0], walk.definitions)
     return f"{walk.assembly.name}: op {callee(expression) or 'quantize'} ({walk.assembly.title or binding.var.name})"
-
-
-def _casts_index(walk: Walk, value: Any) -> bool:
-    """True for a cast of an argmax's indices."""
-    return _casts(value) and callee(resolve(value.args[0], walk.definitions)) == "argmax"
 
 
 def _casts(value: Any) -> bool:

@@ -23,7 +23,7 @@ from npukit.net.tensor import Quantization, Tensor
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
-TOGETHER = 16
+MOST_MERGED = 16
 """Maximum channels of a depthwise convolution computed by one convolution, with as many weights per channel."""
 
 
@@ -121,18 +121,14 @@ class Depthwise:
         channels = self.walk.assembly.tensors[self.layer.data].shape[-1]
         if channels != value.shape[-1]:
             raise _not_symmetric()
-        alone = [part[at : at + TOGETHER] for part in _runs(wrong, 1) for at in range(0, len(part), TOGETHER)]
+        alone = [part[at : at + MOST_MERGED] for part in _runs(wrong, 1) for at in range(0, len(part), MOST_MERGED)]
         begins, ends = [0, *(part.stop for part in alone)], [*(part.start for part in alone), channels]
         kept = [range(*pair) for pair in zip(begins, ends, strict=True) if pair[0] < pair[1]]
-        whole = self._whole() if kept else ""
+        weights = replace(self.layer.weights, value=_nearest(self.layer.weights.value))
+        whole = self._made(self.kind, replace(self.layer, weights=weights)) if kept else ""
         parts = {part.start: _channels(self.walk, whole, part) for part in kept}
         parts |= {part.start: self._alone(part) for part in alone}
         return self.walk.add_image(self.site, Concat(3), [parts[start] for start in sorted(parts)], self.order)
-
-    def _whole(self) -> str:
-        """The depthwise convolution with weights clipped to int8."""
-        weights = self.layer.weights
-        return self._made(self.kind, replace(self.layer, weights=replace(weights, value=_nearest(weights.value))))
 
     def _alone(self, part: range) -> str:
         """A convolution equal to the depthwise one on a few channels, with zero weights between different channels."""

@@ -91,10 +91,6 @@ def _offset_and_step(net: Net, op: Op, output: Box) -> Iterator[Constant]:
         yield role, part_of(net.constants[name], broadcast_part(net, op, name, output)), text
 
 
-def _scale(net: Net, op: Op, output: Box) -> Iterator[Constant]:
-    yield "scale", np.array([quantization(net, op.inputs[0]).scale], np.float32), "of the quantised numbers"
-
-
 OPS = (
     of_elements(
         Quantize,
@@ -118,7 +114,9 @@ OPS = (
         Example("dequantize(x)", "float32[1,2,2,4]"),
         scales=Scales.FREE,
         core_cycles=(9, 0, 0),
-        constants=_scale,
+        constants=lambda net, op, output: [
+            ("scale", np.array([quantization(net, op.inputs[0]).scale], np.float32), "of the quantised numbers")
+        ],
     ),
     of_elements(
         Requantize,

@@ -12,7 +12,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Padding, Pair
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import AxisRule, InputRule, cuttable_but, of_window
+from npukit.net.ops.fields import AxisRule, InputRule, of_window
 from npukit.net.ops.kind import Example, OpSpec, names
 from npukit.net.ops.shapes import Shape, images, windows
 from npukit.net.ops.windows import merge_cases, padded, split_cases, taps
@@ -66,24 +66,17 @@ class TransposeConv2d(Attributes):
     clamp: Pair = (-128, 127)
 
 
-def _conv2d(net: Net, op: Op) -> Shape:
-    attributes, shape, weights = op.of(Conv2d), images(net, op), net.tensor(op.inputs[1]).shape
-    if len(weights) != 4 or shape[3] % weights[3] or weights[0] % (shape[3] // weights[3]):
+def _filtered(net: Net, op: Op) -> Shape:
+    """The shape of a convolution, depthwise or not."""
+    told, shape, weights = op.of(Conv2d, DepthwiseConv2d), images(net, op), net.tensor(op.inputs[1]).shape
+    if isinstance(told, DepthwiseConv2d):
+        fits = len(weights) == 4 and weights[0] == 1 and weights[3] % shape[3] == 0
+    else:
+        fits = len(weights) == 4 and shape[3] % weights[3] == 0 and weights[0] % (shape[3] // weights[3]) == 0
+    if not fits:
         raise NpukitError(f"weights {list(weights)} do not suit an input of {shape[3]} channels")
-    rows, columns = windows(
-        shape[1:3], (weights[1], weights[2]), attributes.strides, attributes.padding, attributes.dilation
-    )
-    return shape[0], rows, columns, weights[0]
-
-
-def _depthwise(net: Net, op: Op) -> Shape:
-    attributes, shape, weights = op.of(DepthwiseConv2d), images(net, op), net.tensor(op.inputs[1]).shape
-    if len(weights) != 4 or weights[0] != 1 or weights[3] % shape[3]:
-        raise NpukitError(f"weights {list(weights)} do not suit an input of {shape[3]} channels")
-    rows, columns = windows(
-        shape[1:3], (weights[1], weights[2]), attributes.strides, attributes.padding, attributes.dilation
-    )
-    return shape[0], rows, columns, weights[3]
+    rows, columns = windows(shape[1:3], (weights[1], weights[2]), told.strides, told.padding, told.dilation)
+    return shape[0], rows, columns, weights[output_channel_axis(op)]
 
 
 def _transpose_conv2d(net: Net, op: Op) -> Shape:
@@ -100,10 +93,6 @@ def _transpose_conv2d(net: Net, op: Op) -> Shape:
 
 def products_of_a_filter(net: Net, op: Op) -> int:
     return net.tensor(op.output).elements * prod(net.tensor(op.inputs[1]).shape[1:])
-
-
-def _field_of_conv2d(net: Net, op: Op) -> list[InputRule]:
-    return [(AxisRule(0), *_window(net, op), AxisRule())]
 
 
 def _field_of_depthwise(net: Net, op: Op) -> list[InputRule]:
@@ -139,10 +128,6 @@ def _window(net: Net, op: Op) -> InputRule:
 def window_of_filter(net: Net, op: Op) -> Shape:
     """Rows, columns and channels of the window of a filter over all channels."""
     return *net.tensor(op.inputs[1]).shape[1:3], net.tensor(op.inputs[0]).shape[-1]
-
-
-def _window_of_channel(net: Net, op: Op) -> Shape:
-    return *net.tensor(op.inputs[1]).shape[1:3], net.tensor(op.output).shape[-1]
 
 
 def _keeps_channels(net: Net, op: Op) -> bool:
@@ -241,12 +226,12 @@ def _largest_sums(net: Net, op: Op) -> np.ndarray:
 OPS = (
     OpSpec(
         Conv2d,
-        _conv2d,
+        _filtered,
         conv2d,
         Example("conv2d(x, w)", constants=KERNEL),
         operands=(2, 3),
         weights=True,
-        field=_field_of_conv2d,
+        field=lambda net, op: [(AxisRule(0), *_window(net, op), AxisRule())],
         cuttable=lambda net, op: (
             (1, 2, 3) if net.tensor(op.inputs[1]).shape[-1] == net.tensor(op.inputs[0]).shape[-1] else ()
         ),
@@ -259,7 +244,7 @@ OPS = (
     ),
     OpSpec(
         DepthwiseConv2d,
-        _depthwise,
+        _filtered,
         depthwise_conv2d,
         Example("depthwise_conv2d(x, w)", constants=_DEPTHWISE),
         operands=(2, 3),
@@ -270,7 +255,7 @@ OPS = (
         names=names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
         core_cycles=(33, 6.4, 0),
         check=sums_fit,
-        window=_window_of_channel,
+        window=lambda net, op: (*net.tensor(op.inputs[1]).shape[1:3], net.tensor(op.output).shape[-1]),
     ),
     OpSpec(
         TransposeConv2d,
@@ -280,7 +265,6 @@ OPS = (
         operands=(2, 3),
         weights=True,
         field=_field_of_transpose_conv2d,
-        cuttable=cuttable_but(_field_of_transpose_conv2d),
         products=lambda net, op: net.tensor(op.inputs[0]).elements * prod(net.tensor(op.inputs[1]).shape[:3]),
         names=names("TRANSPOSE_CONV", "ConvTranspose"),
         core_cycles=(35, 8.2, 0),

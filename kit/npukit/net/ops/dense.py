@@ -12,7 +12,7 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Pair
 from npukit.net.net import Net, Op
 from npukit.net.ops.convolution import finish, products_of_a_filter, sums_fit
-from npukit.net.ops.fields import AxisRule, InputRule, broadcast_rule, cuttable_but, same_axes
+from npukit.net.ops.fields import AxisRule, InputRule, broadcast_rule, same_axes
 from npukit.net.ops.kind import Example, OpSpec, names
 from npukit.net.ops.shapes import Shape, together
 from npukit.net.overflow import reach, refuse_imprecise, refuse_wrapping, shifted
@@ -160,7 +160,6 @@ OPS = (
         operands=(2, 3),
         weights=True,
         field=_field_of_dense,
-        cuttable=cuttable_but(_field_of_dense),
         products=products_of_a_filter,
         names=names(
             "FULLY_CONNECTED SVDF UNIDIRECTIONAL_SEQUENCE_LSTM",
@@ -181,7 +180,6 @@ OPS = (
         ),
         operands=(2, 2),
         field=_field_of_matmul,
-        cuttable=cuttable_but(_field_of_matmul),
         products=lambda net, op: net.tensor(op.output).elements * net.tensor(op.inputs[0]).shape[-1],
         names=names("BATCH_MATMUL", "MatMul QLinearMatMul"),
         core_cycles=(36, 9.3, 0),

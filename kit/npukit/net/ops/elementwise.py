@@ -15,12 +15,13 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Pair
 from npukit.net.net import Net, Op
 from npukit.net.ops.events import ENTRIES, Events, used
-from npukit.net.ops.fields import broadcast_part, cuttable_but, elementwise, whole_operand
+from npukit.net.ops.fields import broadcast_part, elementwise, whole_operand
 from npukit.net.ops.kind import Example, OpSpec, Reference, Scales, names
 from npukit.net.ops.shapes import Shape, broadcast
 from npukit.net.overflow import WAYS
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
+    AddRescaling,
     add_rescaling,
     product_rescaling,
     quantization,
@@ -28,9 +29,6 @@ from npukit.net.requantize import (
     scale_ratio,
     subtract_rescaling,
 )
-
-CUTTABLE = cuttable_but(elementwise)
-"""Function from an op to the axes along which an elementwise op can be cut."""
 
 
 @dataclass(frozen=True)
@@ -111,18 +109,19 @@ def _select(net: Net, op: Op) -> Shape:
     return broadcast(net, op)
 
 
-def add(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    factors = add_rescaling(net, op)
-    first, second = (centred(net, op, operands, index) << ADD_LEFT_SHIFT for index in (0, 1))
-    total = rescale(first, factors.first) + rescale(second, factors.second)
+def _sum(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum, or the difference, of two operands."""
+    factors = _sum_rescaling(net, op)
+    first, second = (
+        rescale(centred(net, op, operands, index) << ADD_LEFT_SHIFT, factor)
+        for index, factor in enumerate((factors.first, factors.second))
+    )
+    total = first + second if isinstance(op.attributes, Add) else first - second
     return _finished(net, op, rescale(total, factors.output))
 
 
-def subtract(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    factors = subtract_rescaling(net, op)
-    first, second = (centred(net, op, operands, index) << ADD_LEFT_SHIFT for index in (0, 1))
-    difference = rescale(first, factors.first) - rescale(second, factors.second)
-    return _finished(net, op, rescale(difference, factors.output))
+def _sum_rescaling(net: Net, op: Op) -> AddRescaling:
+    return add_rescaling(net, op) if isinstance(op.attributes, Add) else subtract_rescaling(net, op)
 
 
 def multiply(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -130,22 +129,15 @@ def multiply(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     return _finished(net, op, rescale(product, product_rescaling(net, op)))
 
 
-def minimum(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    return np.minimum(*aligned(net, op, operands))
-
-
-def maximum(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    return np.maximum(*aligned(net, op, operands))
+def _by(function: Callable[..., np.ndarray]) -> Reference:
+    """The reference that applies a function to the operands in a common shape."""
+    return lambda net, op, operands: function(*aligned(net, op, operands))
 
 
 def prelu(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     data, slopes = centred(net, op, operands, 0), centred(net, op, operands, 1)
     negative = rescale(data * slopes, product_rescaling(net, op))
     return _finished(net, op, np.where(data >= 0, rescale(data, scale_ratio(net, op)), negative))
-
-
-def select(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    return np.where(*aligned(net, op, operands))
 
 
 def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -156,13 +148,10 @@ def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 def aligned(net: Net, op: Op, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Operands that broadcast to the output: axes of size 1 inserted after the case axis, up to the output's rank."""
     rank = len(net.tensor(op.output).shape)
-    return [_with_rank(net, name, value, rank) for name, value in zip(op.inputs, operands, strict=True)]
-
-
-def _with_rank(net: Net, name: str, value: np.ndarray, rank: int) -> np.ndarray:
-    if name in net.constants:
-        return value
-    return value.reshape(len(value), *(1,) * (rank + 1 - value.ndim), *value.shape[1:])
+    return [
+        value if name in net.constants else value.reshape(len(value), *(1,) * (rank + 1 - value.ndim), *value.shape[1:])
+        for name, value in zip(op.inputs, operands, strict=True)
+    ]
 
 
 def centred(net: Net, op: Op, operands: Sequence[np.ndarray], index: int) -> np.ndarray:
@@ -179,8 +168,7 @@ def _finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
 
 
 def _scales_are_close(net: Net, op: Op) -> None:
-    factors = add_rescaling(net, op) if op.kind == "add" else subtract_rescaling(net, op)
-    if factors.output.shift > 0:
+    if _sum_rescaling(net, op).output.shift > 0:
         scales = [quantization(net, name).scale for name in (*op.inputs, op.output)]
         told = ", ".join(f"{scale:g}" for scale in scales)
         raise NpukitError(f"its scales {told} are too far apart to add", tries=WAYS)
@@ -195,7 +183,7 @@ def of_elements(
     attributes: type[Attributes], shape: Callable[[Net, Op], Shape], reference: Reference, example: Example, **more: Any
 ) -> OpSpec:
     """The spec of an elementwise op."""
-    usual = {"elementwise": True, "field": elementwise, "cuttable": CUTTABLE, "operand": broadcast_part}
+    usual = {"elementwise": True, "field": elementwise, "operand": broadcast_part}
     return OpSpec(attributes, shape, reference, example, **(usual | more))
 
 
@@ -206,15 +194,15 @@ def _of_two(kind: type[Attributes], reference: Reference, **more: Any) -> OpSpec
 
 
 OPS = (
-    _of_two(Add, add, check=_scales_are_close, names=names("ADD", "Add QLinearAdd"), core_cycles=(36, 0, 50)),
-    _of_two(Subtract, subtract, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(46, 0, 0)),
+    _of_two(Add, _sum, check=_scales_are_close, names=names("ADD", "Add QLinearAdd"), core_cycles=(36, 0, 50)),
+    _of_two(Subtract, _sum, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(46, 0, 0)),
     _of_two(Multiply, multiply, names=names("MUL", "Mul QLinearMul"), core_cycles=(30, 0, 0)),
-    _of_two(Minimum, minimum, scales=Scales.EQUAL, names=names("MINIMUM", "Min"), core_cycles=(11, 0, 0)),
-    _of_two(Maximum, maximum, scales=Scales.EQUAL, names=names("MAXIMUM", "Max"), core_cycles=(11, 0, 0)),
+    _of_two(Minimum, _by(np.minimum), scales=Scales.EQUAL, names=names("MINIMUM", "Min"), core_cycles=(11, 0, 0)),
+    _of_two(Maximum, _by(np.maximum), scales=Scales.EQUAL, names=names("MAXIMUM", "Max"), core_cycles=(11, 0, 0)),
     of_elements(
         Select,
         _select,
-        select,
+        _by(np.where),
         Example("select(c, x, x)", "int8[1,2,2,4] scale 0.5 zero 0", more="input c: bool[1,2,2,1]"),
         operands=(3, 3),
         scales=Scales.FREE,

@@ -3,7 +3,7 @@ operands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -113,24 +113,6 @@ def boxed_axes(shape: Sequence[int]) -> tuple[int, ...]:
         return (1, 2, 3) if shape[0] == 1 else (0, 2, 3)
     long = (axis for axis, size in enumerate(shape) if size > 1)
     return tuple(sorted({*list(long)[:1], len(shape) - 1})) if shape else ()
-
-
-def cuttable_but(
-    field: Callable[[Net, Op], list[InputRule]], whole: Callable[[Net, Op], Collection[int]] = nowhere
-) -> Callable[[Net, Op], tuple[int, ...]]:
-    """Function from an op to the axes along which the op can be cut.
-
-    `field`: receptive-field rules of the op. `whole`: axes that its kernel needs uncut.
-    """
-
-    def axes(net: Net, op: Op) -> tuple[int, ...]:
-        fixed = {*whole(net, op)}
-        for name, rule in zip(net.activations(op), field(net, op), strict=True):
-            boxed = boxed_axes(net.tensor(name).shape)
-            fixed |= {each.axis for axis, each in enumerate(rule) if each.axis is not None and axis not in boxed}
-        return tuple(axis for axis in boxed_axes(net.tensor(op.output).shape) if axis not in fixed)
-
-    return axes
 
 
 def broadcast_rule(shape: Sequence[int], output: Sequence[int]) -> InputRule:

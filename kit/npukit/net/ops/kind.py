@@ -12,7 +12,16 @@ from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops.events import Events
-from npukit.net.ops.fields import Constant, InputRule, Operand, constant_operands, everything, nowhere, whole_operand
+from npukit.net.ops.fields import (
+    Constant,
+    InputRule,
+    Operand,
+    boxed_axes,
+    constant_operands,
+    everything,
+    nowhere,
+    whole_operand,
+)
 from npukit.net.ops.shapes import Shape
 
 Reference = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
@@ -86,7 +95,8 @@ class OpSpec:
     rows, columns and channels of the window that an output reads, checked against the limits. `events`: further events
     of golden inputs. `keeps_range`: whether each channel of the output has the range of the input's channel.
 
-    `field` and `cuttable`: receptive field and axes to cut along, the basis of all tiling. `operand`: the part of a
+    `field`: the receptive field, the basis of all tiling. PEs share an op along the axes that its field allows, without
+    the axes `uncut` that its kernel needs whole; or along the axes `cuttable`. `operand`: the part of a
     constant operand that a tile needs. `constants`: the constants of a tile, by default the parts of the constant
     operands. `by_channel`: the constants of a tile depend on its channels alone. `products`: number of
     multiply-accumulates.
@@ -112,7 +122,8 @@ class OpSpec:
     keeps_range: Callable[[Net, Op], bool] = lambda net, op: False
     elementwise: bool = False
     field: Callable[[Net, Op], list[InputRule]] = everything
-    cuttable: Callable[[Net, Op], tuple[int, ...]] = nowhere
+    cuttable: Callable[[Net, Op], tuple[int, ...]] | None = None
+    uncut: Callable[[Net, Op], tuple[int, ...]] = nowhere
     operand: Operand = whole_operand
     constants: Callable[[Net, Op, Box], Iterable[Constant]] | None = None
     by_channel: bool = False
@@ -125,6 +136,16 @@ class OpSpec:
     @property
     def kind(self) -> str:
         return self.attributes.kind
+
+    def axes_to_cut(self, net: Net, op: Op) -> tuple[int, ...]:
+        """The axes of the output along which the op can be cut."""
+        if self.cuttable or self.field is everything:
+            return self.cuttable(net, op) if self.cuttable else ()
+        fixed = {*self.uncut(net, op)}
+        for name, rule in zip(net.activations(op), self.field(net, op), strict=True):
+            boxed = boxed_axes(net.tensor(name).shape)
+            fixed |= {each.axis for axis, each in enumerate(rule) if each.axis is not None and axis not in boxed}
+        return tuple(axis for axis in boxed_axes(net.tensor(op.output).shape) if axis not in fixed)
 
     def constants_of(self, net: Net, op: Op, output: Box) -> Iterable[Constant]:
         """The constants of the kernel for a box of the op's output, in the order of the arguments."""

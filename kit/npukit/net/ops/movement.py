@@ -14,7 +14,7 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import AxisRule, InputRule, boxed_axes, cuttable_but
+from npukit.net.ops.fields import AxisRule, InputRule, boxed_axes
 from npukit.net.ops.kind import MANY, Example, OpSpec, Scales, names
 from npukit.net.ops.shapes import Shape, check_axes
 
@@ -111,10 +111,6 @@ def _field_of_concat(net: Net, op: Op) -> list[InputRule]:
     return [rule] * len(list(net.activations(op)))
 
 
-def _joined_axis(net: Net, op: Op) -> tuple[int, ...]:
-    return (op.of(Concat).axis,)
-
-
 def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
     """Rules of a pad. A tile of padding alone reads the nearest input position, because no tile may read nothing."""
     sizes = zip(net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape, op.of(Pad).before, strict=True)
@@ -209,7 +205,7 @@ OPS = (
         scales=Scales.EQUAL_OR_NONE,
         names=names("CONCATENATION PACK TILE", "Concat QLinearConcat"),
         field=_field_of_concat,
-        cuttable=cuttable_but(_field_of_concat, _joined_axis),
+        uncut=lambda net, op: (op.of(Concat).axis,),
         core_cycles=(8, 0, 0),
         operand=_part_of_concat,
     ),
@@ -221,7 +217,6 @@ OPS = (
         scales=Scales.EQUAL,
         names=names("PAD PADV2", "Pad"),
         field=_field_of_pad,
-        cuttable=cuttable_but(_field_of_pad),
         core_cycles=(5, 0, 0),
     ),
     OpSpec(
@@ -244,7 +239,6 @@ OPS = (
         scales=Scales.EQUAL_OR_NONE,
         names=names("SLICE SPLIT SPLIT_V STRIDED_SLICE UNPACK", "Slice Split"),
         field=_field_of_slice,
-        cuttable=cuttable_but(_field_of_slice),
         core_cycles=(8, 0, 0),
     ),
     OpSpec(
@@ -255,7 +249,6 @@ OPS = (
         scales=Scales.EQUAL_OR_NONE,
         names=names("BATCH_TO_SPACE_ND DEPTH_TO_SPACE SPACE_TO_BATCH_ND SPACE_TO_DEPTH TRANSPOSE", "Transpose"),
         field=_field_of_transpose,
-        cuttable=cuttable_but(_field_of_transpose),
         core_cycles=(8, 0, 0),
     ),
 )

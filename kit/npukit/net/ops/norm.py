@@ -18,7 +18,6 @@ from npukit.net.ops.fields import (
     InputRule,
     broadcast_part,
     constant_operands,
-    cuttable_but,
     first_of_part,
     same_axes,
     whole_rows,
@@ -28,7 +27,7 @@ from npukit.net.ops.shapes import Shape
 from npukit.net.requantize import quantization
 from npukit.net.tensor import Quantization
 
-LONGEST = 4096
+LONGEST_ROW = 4096
 """Maximum elements of a row, so that the core's registers hold its sums."""
 
 LARGEST_EPSILON = 1 << 60
@@ -80,7 +79,7 @@ def _norm(net: Net, op: Op) -> Shape:
     attributes, shape = op.of(Norm), net.tensor(op.inputs[0]).shape
     if any(net.constants[each].shape != shape[-1:] or net.constants[each].dtype != np.int32 for each in op.inputs[1:]):
         raise NpukitError(f"its multipliers and offsets are not int32[{shape[-1]}]")
-    if shape[-1] > LONGEST or not (
+    if shape[-1] > LONGEST_ROW or not (
         1 <= attributes.shift <= LARGEST_SHIFT and 1 <= attributes.epsilon <= LARGEST_EPSILON
     ):
         raise NpukitError(
@@ -91,7 +90,7 @@ def _norm(net: Net, op: Op) -> Shape:
 
 def _squares(net: Net, op: Op) -> Shape:
     attributes, shape = op.of(Squares), net.tensor(op.inputs[0]).shape
-    if not shape or shape[-1] > LONGEST or attributes.piece < 1 or shape[-1] % attributes.piece:
+    if not shape or shape[-1] > LONGEST_ROW or attributes.piece < 1 or shape[-1] % attributes.piece:
         raise NpukitError(f"rows of {list(shape)} have no pieces of {attributes.piece}")
     return (*shape[:-1], shape[-1] // attributes.piece, 1)
 
@@ -194,7 +193,7 @@ def norm_constants(
     added = biases.astype(np.float64) / target.scale + target.zero_point
     limits = [(factors, MULTIPLIER_BITS), (added, OFFSET_BITS)]
     shift = min(LARGEST_SHIFT, *(bits - 1 - ceil(log2(max(np.abs(values).max(), 1e-30))) for values, bits in limits))
-    if shift < 1 or length > LONGEST or spread > LARGEST_EPSILON:
+    if shift < 1 or length > LONGEST_ROW or spread > LARGEST_EPSILON:
         raise NpukitError(f"a norm of {length} with such factors or epsilon {epsilon:g} does not fit its fixed point")
     multipliers, offsets = (np.rint(values * 2.0**shift).astype(np.int64) for values in (factors, added))
     attributes = Norm(centred=centred, epsilon=spread, shift=shift)
@@ -217,7 +216,6 @@ OPS = (
         ),
         operands=(3, 3),
         field=whole_rows,
-        cuttable=cuttable_but(whole_rows),
         names=names("", "LayerNormalization"),
         core_cycles=(30, 7, 260),
         operand=broadcast_part,
@@ -231,7 +229,6 @@ OPS = (
         Example("squares(x) piece=2", "int32[1,2,2,2,1]"),
         scales=Scales.FREE,
         field=_field_of_squares,
-        cuttable=cuttable_but(_field_of_squares),
         core_cycles=(10, 5, 0),
         steps=read_of_an_output,
     ),
@@ -247,7 +244,6 @@ OPS = (
         operands=(4, 4),
         scales=Scales.FREE,
         field=_field_of_norm_by_squares,
-        cuttable=cuttable_but(_field_of_norm_by_squares),
         core_cycles=(30, 7, 260),
         operand=broadcast_part,
         steps=lambda net, op, output: net.tensor(op.inputs[1]).elements / output.shape[-1],

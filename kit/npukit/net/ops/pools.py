@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Padding, Pair
 from npukit.net.net import Net, Op
 from npukit.net.ops.events import BORDER, POOLED, Events, any_of
-from npukit.net.ops.fields import AxisRule, InputRule, cuttable_but, of_window
-from npukit.net.ops.kind import Example, OpSpec, Scales, names, read_of_an_output
+from npukit.net.ops.fields import AxisRule, InputRule, of_window
+from npukit.net.ops.kind import Example, OpSpec, Reference, Scales, Watched, names, read_of_an_output
 from npukit.net.ops.shapes import Shape, check_axes, images, windows
 from npukit.net.ops.windows import merge_cases, padded, split_cases, taps
 from npukit.net.overflow import reach, refuse_wrapping, shifted
@@ -60,15 +60,6 @@ def _pool(net: Net, op: Op) -> Shape:
 def _field_of_pool(net: Net, op: Op) -> list[InputRule]:
     attributes = op.of(AveragePool, MaxPool)
     return [(AxisRule(0), *of_window(attributes.window, attributes.strides, attributes.padding), AxisRule(3))]
-
-
-def _window(net: Net, op: Op) -> Shape:
-    return *op.of(AveragePool, MaxPool).window, net.tensor(op.inputs[0]).shape[-1]
-
-
-def _is_bare(net: Net, op: Op) -> bool:
-    """True without padding: the output has the range of its input, channel by channel."""
-    return not any(op.of(AveragePool, MaxPool).padding)
 
 
 def average_pool(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -144,44 +135,35 @@ def _mean_fits(net: Net, op: Op) -> None:
     refuse_wrapping(shifted(reach(net, op.inputs[0]) * count, mean_rescaling(net, op, count)))
 
 
+def _of_pool(kind: type[AveragePool | MaxPool], reference: Reference, events: Watched, **more: Any) -> OpSpec:
+    return OpSpec(
+        kind,
+        _pool,
+        reference,
+        Example(f"{kind.kind}(x) window=[2, 2]", _POOLED),
+        scales=Scales.EQUAL,
+        field=_field_of_pool,
+        cuttable=lambda net, op: (1, 2, 3),
+        window=lambda net, op: (*op.of(AveragePool, MaxPool).window, net.tensor(op.inputs[0]).shape[-1]),
+        steps=lambda net, op, output: prod(op.of(AveragePool, MaxPool).window),
+        events=events,
+        keeps_range=lambda net, op: not any(op.of(AveragePool, MaxPool).padding),
+        **more,
+    )
+
+
+_AVERAGES = names("AVERAGE_POOL_2D", "AveragePool GlobalAveragePool QLinearAveragePool QLinearGlobalAveragePool")
+_MAXIMA = names("MAX_POOL_2D", "GlobalMaxPool MaxPool")
+
 OPS = (
-    OpSpec(
-        AveragePool,
-        _pool,
-        average_pool,
-        Example("average_pool(x) window=[2, 2]", _POOLED),
-        scales=Scales.EQUAL,
-        field=_field_of_pool,
-        cuttable=lambda net, op: (1, 2, 3),
-        names=names("AVERAGE_POOL_2D", "AveragePool GlobalAveragePool QLinearAveragePool QLinearGlobalAveragePool"),
-        core_cycles=(21, 7.3, 0),
-        window=_window,
-        steps=lambda net, op, output: prod(op.of(AveragePool, MaxPool).window),
-        events=_events_of_average,
-        keeps_range=_is_bare,
-    ),
-    OpSpec(
-        MaxPool,
-        _pool,
-        max_pool,
-        Example("max_pool(x) window=[2, 2]", _POOLED),
-        scales=Scales.EQUAL,
-        field=_field_of_pool,
-        cuttable=lambda net, op: (1, 2, 3),
-        names=names("MAX_POOL_2D", "GlobalMaxPool MaxPool"),
-        core_cycles=(2, 11, 0),
-        window=_window,
-        steps=lambda net, op, output: prod(op.of(AveragePool, MaxPool).window),
-        events=_events_of_maximum,
-        keeps_range=_is_bare,
-    ),
+    _of_pool(AveragePool, average_pool, _events_of_average, names=_AVERAGES, core_cycles=(21, 7.3, 0)),
+    _of_pool(MaxPool, max_pool, _events_of_maximum, names=_MAXIMA, core_cycles=(2, 11, 0)),
     OpSpec(
         Mean,
         _mean,
         mean,
         Example("mean(x) axes=[1, 2]", _POOLED),
         field=_field_of_mean,
-        cuttable=cuttable_but(_field_of_mean),
         names=names("MEAN", "ReduceMean"),
         core_cycles=(31, 6, 0),
         check=_mean_fits,

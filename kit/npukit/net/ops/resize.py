@@ -12,12 +12,10 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import AxisRule, InputRule, box_needed, cuttable_but
-from npukit.net.ops.kind import Constant, Example, OpSpec, Scales, names
+from npukit.net.ops.fields import AxisRule, InputRule, box_needed
+from npukit.net.ops.kind import Constant, Example, OpSpec, Reference, Scales, names
 from npukit.net.ops.shapes import Shape, images
-
-ONE = 1 << 10
-"""Distance between two neighbouring rows or columns, in units of 1/1024."""
+from npukit.net.places import PLACE_UNIT
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class ResizeBilinear(Attributes):
 def _resize(net: Net, op: Op) -> Shape:
     attributes, shape = op.of(ResizeNearest, ResizeBilinear), images(net, op)
     for places, size in zip((attributes.rows, attributes.columns), shape[1:3], strict=True):
-        used = [place for entry in places for place in (entry[:2] if isinstance(entry, tuple) else (entry,))]
+        used = [place for entry in places for place in _used(entry)]
         if not used or not all(0 <= place < size for place in used):
             raise NpukitError(f"it takes rows or columns that an input of shape {list(shape)} has not")
     return shape[0], len(attributes.rows), len(attributes.columns), shape[3]
@@ -50,16 +48,15 @@ def _resize(net: Net, op: Op) -> Shape:
 def _field_of_resize(net: Net, op: Op) -> list[InputRule]:
     attributes = op.of(ResizeNearest, ResizeBilinear)
     rows, columns = (
-        AxisRule(axis, places=tuple(_neighbours(entry) for entry in places))
+        AxisRule(axis, places=tuple((min(used), max(used) + 1) for used in map(_used, places)))
         for axis, places in ((1, attributes.rows), (2, attributes.columns))
     )
     return [(AxisRule(0), rows, columns, AxisRule(3))]
 
 
-def _neighbours(entry: int | tuple[int, int, int]) -> tuple[int, int]:
-    """The input span (start, stop) of a resized position."""
-    used = (entry,) if isinstance(entry, int) else entry[:2]
-    return min(used), max(used) + 1
+def _used(entry: int | tuple[int, int, int]) -> tuple[int, ...]:
+    """The input positions of a resized position."""
+    return (entry,) if isinstance(entry, int) else entry[:2]
 
 
 def resize_nearest(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -71,8 +68,8 @@ def resize_bilinear(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndar
     attributes = op.of(ResizeBilinear)
     tall = _blended(operands[0].astype(np.int64), attributes.rows, axis=2)
     total = _blended(tall, attributes.columns, axis=3)
-    half = ONE * ONE // 2
-    rounded = np.sign(total) * ((np.abs(total) + half) // (ONE * ONE))
+    half = PLACE_UNIT * PLACE_UNIT // 2
+    rounded = np.sign(total) * ((np.abs(total) + half) // (PLACE_UNIT * PLACE_UNIT))
     return rounded.astype(operands[0].dtype)
 
 
@@ -80,7 +77,7 @@ def _blended(data: np.ndarray, places: tuple[tuple[int, int, int], ...], axis: i
     """Interpolated values along an axis, times 1024."""
     low, high, step = (np.array(part) for part in zip(*places, strict=True))
     steps = step.reshape([-1 if index == axis else 1 for index in range(data.ndim)])
-    return data.take(low, axis) * (ONE - steps) + data.take(high, axis) * steps
+    return data.take(low, axis) * (PLACE_UNIT - steps) + data.take(high, axis) * steps
 
 
 def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:
@@ -99,29 +96,23 @@ def _resized(places: Sequence[Any], axis: int, output: Box, held: Box) -> np.nda
     return chosen
 
 
+def _of_resize(
+    kind: type[ResizeNearest | ResizeBilinear], reference: Reference, places: str, tflite: str, **more: Any
+) -> OpSpec:
+    return OpSpec(
+        kind,
+        _resize,
+        reference,
+        Example(f"{kind.kind}(x) rows={places} columns={places}"),
+        scales=Scales.EQUAL_OR_NONE,
+        field=_field_of_resize,
+        names=names(tflite, "Resize"),
+        constants=_constants,
+        **more,
+    )
+
+
 OPS = (
-    OpSpec(
-        ResizeBilinear,
-        _resize,
-        resize_bilinear,
-        Example("resize_bilinear(x) rows=[[0, 1, 0], [1, 1, 0]] columns=[[0, 1, 0], [1, 1, 0]]"),
-        scales=Scales.EQUAL_OR_NONE,
-        field=_field_of_resize,
-        cuttable=cuttable_but(_field_of_resize),
-        names=names("RESIZE_BILINEAR", "Resize"),
-        core_cycles=(19, 0, 36),
-        constants=_constants,
-    ),
-    OpSpec(
-        ResizeNearest,
-        _resize,
-        resize_nearest,
-        Example("resize_nearest(x) rows=[0, 1] columns=[0, 1]"),
-        scales=Scales.EQUAL_OR_NONE,
-        field=_field_of_resize,
-        cuttable=cuttable_but(_field_of_resize),
-        names=names("RESIZE_NEAREST_NEIGHBOR REVERSE_V2", "Resize"),
-        core_cycles=(6, 0, 0),
-        constants=_constants,
-    ),
+    _of_resize(ResizeBilinear, resize_bilinear, "[[0, 1, 0], [1, 1, 0]]", "RESIZE_BILINEAR", core_cycles=(19, 0, 36)),
+    _of_resize(ResizeNearest, resize_nearest, "[0, 1]", "RESIZE_NEAREST_NEIGHBOR REVERSE_V2", core_cycles=(6, 0, 0)),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import AxisRule, InputRule, cuttable_but, last_axis, same_axes, whole_rows
+from npukit.net.ops.fields import AxisRule, InputRule, last_axis, same_axes, whole_rows
 from npukit.net.ops.kind import Example, OpSpec, Scales, names
 from npukit.net.ops.shapes import Shape, check_axes
 
@@ -76,7 +76,6 @@ OPS = (
         Example("argmax(x) axis=3", "int32[1,2,2]"),
         scales=Scales.FREE,
         field=_field_of_argmax,
-        cuttable=cuttable_but(_field_of_argmax),
         names=names("ARG_MAX", "ArgMax"),
         core_cycles=(5, 10, 0),
         steps=lambda net, op, output: net.tensor(op.inputs[0]).shape[op.of(ArgMax).axis],
@@ -88,7 +87,7 @@ OPS = (
         Example("top_k(x) count=2", "int32[1,2,2,2]"),
         scales=Scales.FREE,
         field=whole_rows,
-        cuttable=cuttable_but(whole_rows, last_axis),
+        uncut=last_axis,
         core_cycles=(0, 14, 0),
         steps=lambda net, op, output: net.tensor(op.inputs[0]).shape[-1],
     ),

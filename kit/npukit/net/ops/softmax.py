@@ -14,7 +14,7 @@ from npukit.net.box import Box
 from npukit.net.fixed_point import exp_of_negative, reciprocal_of_one_plus
 from npukit.net.net import Net, Op
 from npukit.net.ops.events import ENTRIES, HIGH, Events, any_of, used
-from npukit.net.ops.fields import cuttable_but, first_of_part, whole_rows
+from npukit.net.ops.fields import first_of_part, whole_rows
 from npukit.net.ops.kind import Constant, Example, OpSpec, names
 from npukit.net.ops.shapes import same
 from npukit.net.overflow import WAYS
@@ -53,7 +53,7 @@ def terms(exps: np.ndarray) -> np.ndarray:
 
 def shares(exps: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Exponentials divided by their row's sum, and the right shift from a quotient to an output."""
-    leading_zeros = 32 - _bit_length(sums)
+    leading_zeros = 32 - np.frexp(sums.astype(np.float64))[1].astype(np.int64)
     scale = reciprocal_of_one_plus((sums << leading_zeros) - (1 << 31))
     return doubling_high_multiply(exps, scale), ACCUMULATOR_INTEGER_BITS - leading_zeros + 31 - 8
 
@@ -65,10 +65,6 @@ def exp_table(scale: float, beta: float) -> np.ndarray:
     scaled = doubling_high_multiply(differences << scaling.left_shift, scaling.multiplier)
     kept = differences >= scaling.diff_min
     return np.where(kept, exp_of_negative(np.where(kept, scaled, 0), SOFTMAX_INTEGER_BITS), 0)
-
-
-def _bit_length(value: np.ndarray) -> np.ndarray:
-    return np.frexp(value.astype(np.float64))[1].astype(np.int64)
 
 
 def _check(net: Net, op: Op) -> None:
@@ -98,7 +94,6 @@ OPS = (
         softmax,
         Example("softmax(x)", "int8[1,2,2,4] scale 0.00390625 zero -128"),
         field=whole_rows,
-        cuttable=cuttable_but(whole_rows),
         names=names("SOFTMAX", "QLinearSoftmax Softmax"),
         core_cycles=(36, 25, 160),
         check=_check,

@@ -13,7 +13,7 @@ from npukit.net.attributes import Attributes, Padding, Pair
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops.convolution import KERNEL, grouped_product, products_of_a_filter, window_of_filter
-from npukit.net.ops.fields import AxisRule, InputRule, cuttable_but, elementwise, last_axis, of_window, same_axes
+from npukit.net.ops.fields import AxisRule, InputRule, elementwise, last_axis, of_window, same_axes
 from npukit.net.ops.kind import MANY, Constant, Example, OpSpec, Scales
 from npukit.net.ops.shapes import Shape, windows
 from npukit.net.ops.windows import merge_cases, padded, split_cases, taps
@@ -74,7 +74,7 @@ def _total(net: Net, op: Op) -> Shape:
 
 
 def _field_of_sums(net: Net, op: Op) -> list[InputRule]:
-    attributes, weights = op.attributes, net.tensor(op.inputs[1]).shape
+    attributes, weights = op.of(Sums), net.tensor(op.inputs[1]).shape
     summed = AxisRule(only=(attributes.first, attributes.first + weights[-1] * attributes.groups))
     rank = len(net.tensor(op.output).shape)
     read = (*same_axes(rank - 1), summed)
@@ -95,10 +95,6 @@ def _check_sums(net: Net, op: Op) -> None:
     _check_types(net, op.inputs[0], (*op.outputs, *op.inputs[2:]))
 
 
-def _check_total(net: Net, op: Op) -> None:
-    _check_types(net, op.output, op.inputs)
-
-
 def _check_types(net: Net, outer: str, plain: Sequence[str]) -> None:
     """Check that sums are int32 without a scale, and that the layer's input or output is int8 with a single scale."""
     if net.tensor(outer).dtype != "int8" or not net.tensor(outer).has_one_scale:
@@ -113,10 +109,6 @@ def _constants_of_total(net: Net, op: Op, output: Box) -> Iterator[Constant]:
         yield role, net.constants[name][channels], "of each channel"
     zero = np.array([quantization(net, op.output).zero_point], np.int32)
     yield "zero", zero, "of the output: data, as PEs of other blocks have the same code"
-
-
-def _cuttable_sums(net: Net, op: Op) -> tuple[int, ...]:
-    return (1, 2, 3) if len(net.tensor(op.output).shape) == 4 else last_axis(net, op)
 
 
 def sums(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -155,7 +147,7 @@ OPS = (
         operands=(2, 3),
         scales=Scales.FREE,
         field=_field_of_sums,
-        cuttable=_cuttable_sums,
+        cuttable=lambda net, op: (1, 2, 3) if len(net.tensor(op.output).shape) == 4 else last_axis(net, op),
         products=products_of_a_filter,
         core_cycles=(5, 4, 0),
         check=_check_sums,
@@ -176,9 +168,8 @@ OPS = (
         operands=(4, MANY),
         scales=Scales.FREE,
         field=elementwise,
-        cuttable=cuttable_but(elementwise),
         core_cycles=(30, 2.4, 40),
-        check=_check_total,
+        check=lambda net, op: _check_types(net, op.output, op.inputs),
         steps=lambda net, op, output: len(op.inputs) - 3,
         constants=_constants_of_total,
     ),

@@ -10,7 +10,7 @@ from npukit.net.attributes import Pair, TvmCode
 from npukit.net.box import Box
 from npukit.net.c_code.rows import rows_of
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import AxisRule, InputRule, cuttable_but
+from npukit.net.ops.fields import AxisRule, InputRule
 from npukit.net.ops.kind import MANY, Example, OpSpec, Scales, names
 
 
@@ -57,7 +57,7 @@ OPS = (
         operands=(1, MANY),
         scales=Scales.FREE,
         field=_field_of_code,
-        cuttable=cuttable_but(_field_of_code, _all_but_rows),
+        uncut=_all_but_rows,
         products=lambda net, op: op.of(TvmCode).macs,
         names=names(
             "ADD_N ARG_MIN BROADCAST_TO CAST CUMSUM EMBEDDING_LOOKUP EQUAL FLOOR_DIV FLOOR_MOD GATHER "

@@ -6,7 +6,7 @@ point can be absorbed. Inputs, outputs and states of the net keep all channels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -149,7 +149,10 @@ def _absorbing_bias(found: LayerWeights, before: np.ndarray, given: Range | None
 
 def _changed(net: Net, changes: Sequence[_Change], kept: _Kept) -> Net:
     tensors, constants = dict(net.tensors), dict(net.constants)
-    tensors |= dict(_narrower(net, kept))
+    for name, channels in kept.items():
+        if not channels.all():
+            shape = (*net.tensor(name).shape[:-1], int(channels.sum()))
+            tensors[name] = replace(net.tensor(name), shape=shape)
     ops = {}
     for change in changes:
         if change.weights is not None:
@@ -158,14 +161,6 @@ def _changed(net: Net, changes: Sequence[_Change], kept: _Kept) -> Net:
             constants |= {tensor.name: value for tensor, value in made}
     changed = replace(net, ops=tuple(ops.get(op.name, op) for op in net.ops), tensors=tensors, constants=constants)
     return _without_unread_constants(changed)
-
-
-def _narrower(net: Net, kept: _Kept) -> Iterator[tuple[str, Tensor]]:
-    """The tensors that lose channels, with their new shapes."""
-    for name, channels in kept.items():
-        if not channels.all():
-            tensor = net.tensor(name)
-            yield name, replace(tensor, shape=(*tensor.shape[:-1], int(channels.sum())))
 
 
 def _with_constants(net: Net, change: _Change) -> tuple[Op, list[tuple[Tensor, np.ndarray]]]:
@@ -179,13 +174,9 @@ def _with_constants(net: Net, change: _Change) -> tuple[Op, list[tuple[Tensor, n
         made.append((_part(net.tensor(op.inputs[2]), f"{op.name} bias", change), bias.astype(np.int32)))
     elif bias.any():
         made.append((Tensor(f"{op.name} bias", (len(bias),), "int32"), bias.astype(np.int32)))
-    parts = [(replace(tensor, shape=_shape(value)), value) for tensor, value in made]
+    parts = [(replace(tensor, shape=value.shape), value) for tensor, value in made]
     names = tuple(tensor.name for tensor, _ in parts)
     return replace(op, inputs=(activation, *names)), parts
-
-
-def _shape(value: np.ndarray) -> tuple[int, ...]:
-    return tuple(int(size) for size in value.shape)
 
 
 def _part(tensor: Tensor, name: str, change: _Change) -> Tensor:

@@ -17,6 +17,9 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
 from npukit.net.tensor import Tensor
 
+LOAD_CYCLES = 2
+"""Cycles of a load of a constant, once in each call."""
+
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<negative>\(-)?(?P<float>\d+\.?\d*(?:e[-+]?\d+)?)f\b(?(negative)\))"
     r"|(?<=\]\)) (?P<whole>[-+] \d+)(?=\))"
@@ -47,7 +50,7 @@ def with_numbers_as_constants(net: Net) -> Net:
     for op in net.ops:
         if isinstance(op.attributes, TvmCode):
             numbers = list(_numbers(op.attributes.code))
-            form = replace(op.attributes, code=_without(op.attributes.code, numbers)), len(op.inputs)
+            form = replace(op.attributes, code=_without(op.attributes.code, numbers), cycles=0), len(op.inputs)
             alike.setdefault(form, []).append((op, numbers))
     made = (_with_constants(net, same) for same in alike.values())
     changed = {op.name: (op, values) for same in made for op, values in same}
@@ -95,5 +98,7 @@ def _with_constants(net: Net, same: Sequence[tuple[Op, list[_Number]]]) -> Itera
             for kind in [numbers[p].dtype]
         ]
         held = {f"{op.output} {kind}": np.array([v[row] for v in kinds[kind]], kind) for kind in kinds}
-        attributes = replace(op.attributes, code=_replaced(op.attributes.code, read))
+        loads = LOAD_CYCLES * sum(map(len, kinds.values()))
+        attributes = op.attributes
+        attributes = replace(attributes, code=_replaced(attributes.code, read), cycles=attributes.cycles + loads)
         yield replace(op, attributes=attributes, inputs=(*op.inputs, *held)), held

@@ -18,7 +18,10 @@ from npukit.net.tensor import Tensor
 def with_requantising_tables(net: Net) -> Net:
     """The net in which the core requantises bytes by table instead of arithmetic, or not at all if no value changes."""
     tables = {op.name: _table(net, op) for op in net.ops if _maps_bytes_to_int8(net, op)}
-    ops = tuple(_by_table(op) if op.name in tables else op for op in net.ops)
+    ops = tuple(
+        replace(op, attributes=Lookup(), inputs=(*op.inputs, _named(op.name))) if op.name in tables else op
+        for op in net.ops
+    )
     constants = {_named(name): table for name, table in tables.items()}
     made = {name: Tensor(name, table.shape, "int8") for name, table in constants.items()}
     whole = replace(net, ops=ops, tensors={**net.tensors, **made}, constants={**net.constants, **constants})
@@ -52,10 +55,6 @@ def _table(net: Net, op: Op) -> np.ndarray:
     centred = np.arange(limits.min, limits.max + 1, dtype=np.int64) - quantization(net, op.inputs[0]).zero_point
     moved = rescale(centred, scale_ratio(net, op)) + quantization(net, op.output).zero_point
     return np.clip(moved, -128, 127).astype(np.int8)
-
-
-def _by_table(op: Op) -> Op:
-    return replace(op, attributes=Lookup(), inputs=(*op.inputs, _named(op.name)))
 
 
 def _named(name: str) -> str:

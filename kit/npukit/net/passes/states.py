@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -148,13 +148,9 @@ def _added(
 ) -> tuple[Net, str]:
     """The net with one more op, first or last in order, and the name of its output. The output has the type of `like`,
     or of the source."""
-    made = replace(like or net.tensor(source), name=_free(name, net.tensors))
+    while name in net.tensors:
+        name += "_"
+    made = replace(like or net.tensor(source), name=name)
     op = Op(made.name, attributes, (source,), (made.name,))
     ops = (op, *net.ops) if first else (*net.ops, op)
     return replace(net, ops=ops, tensors={**net.tensors, made.name: made}), made.name
-
-
-def _free(name: str, taken: Collection[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name

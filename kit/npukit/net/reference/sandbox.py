@@ -30,11 +30,11 @@ FLAGS = (
     *("-std=c11", "-O1", "-w", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing", "-fno-crash-diagnostics"),
     *("-ffp-contract=off", "-fno-math-errno", "-Wl,--export=__heap_base", "-Wl,-z,stack-size=65536"),
 )
-SECONDS = 300
+COMPILER_SECONDS = 300
 """Time limit of a compilation in seconds. Longer than any compilation, even the first of a fresh zig."""
-MOST_BYTES = 1 << 31
+MOST_MEMORY_BYTES = 1 << 31
 """Maximum bytes of a sandbox's memory: half the address space of WebAssembly."""
-MOST_STEPS = 1 << 34
+MOST_FUEL = 1 << 34
 """Maximum steps of a call, for a single case. Stops an endless loop after seconds."""
 _PAGE, _ALIGNMENT = 1 << 16, 16
 _TRIES = ("build the model again", "npukit doctor")
@@ -51,12 +51,13 @@ class Sandbox:
     def call(self, function: int, arrays: Sequence[np.ndarray], result: int, steps: int) -> np.ndarray:
         """The array `result` after a call with pointers to all arrays, in fresh memory, within `steps` steps."""
         store = wasmtime.Store(self._engine)
-        store.set_limits(memory_size=MOST_BYTES)
-        store.set_fuel(min(steps, MOST_STEPS))
+        store.set_limits(memory_size=MOST_MEMORY_BYTES)
+        store.set_fuel(min(steps, MOST_FUEL))
         try:
             return _called(store, self._module, function, arrays, result)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as fault:
-            raise NpukitError(f"its code cannot be run: {_reason(fault)}", tries=["build the model again"]) from fault
+            reason = str(fault).strip().splitlines()[-1].strip()
+            raise NpukitError(f"its code cannot be run: {reason}", tries=["build the model again"]) from fault
 
 
 def _called(
@@ -120,14 +121,9 @@ def _case(index: int, source: str) -> str:
 
 def _compile(arguments: Sequence[str], folder: str) -> None:
     try:
-        done = run([find_zig() or "zig", "cc", *FLAGS, *arguments], Path(folder), seconds=SECONDS)
+        done = run([find_zig() or "zig", "cc", *FLAGS, *arguments], Path(folder), seconds=COMPILER_SECONDS)
     except OSError as fault:
         raise NpukitError(f"the C of the network's ops cannot be compiled: {fault}", tries=_TRIES) from fault
     if done.returncode != 0:
         said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
         raise NpukitError(f"the C of the network's ops cannot be compiled: {said}", tries=_TRIES)
-
-
-def _reason(fault: Exception) -> str:
-    """The last line of the WebAssembly runtime's message, which names the cause."""
-    return str(fault).strip().splitlines()[-1].strip()

@@ -41,28 +41,27 @@ class _Sequence:
         self.states = {state.input: state.output for state in self.net.states}
 
     def outputs(self, groups: Sequence[Sequence[Op]]) -> list[np.ndarray]:
-        last = {self._made(name): number for number, ops in enumerate(groups) for op in ops for name in op.inputs}
+        last = {
+            self.states.get(name, name): number for number, ops in enumerate(groups) for op in ops for name in op.inputs
+        }
         last |= dict.fromkeys(self.net.outputs, len(groups))
         leaving = defaultdict[int, list[str]](list)
         for name, number in last.items():
             leaving[number].append(name)
         for number, ops in enumerate(groups):
-            self.values |= self._one_by_one(ops) if self._returns(ops) else self._at_once(ops[0])
+            if self._returns(ops):
+                self.values |= self._one_by_one(ops)
+            else:
+                operands = [self._operand(name) for name in ops[0].inputs]
+                self.values[ops[0].output] = run_op(self.net, ops[0], operands)
             for name in leaving[number]:
                 self.values.pop(name, None)
         return [self.values[name] for name in self.net.outputs]
-
-    def _made(self, name: str) -> str:
-        """The tensor that becomes the state, or the tensor itself."""
-        return self.states.get(name, name)
 
     def _returns(self, ops: Sequence[Op]) -> bool:
         """True if the ops form a cycle through a state."""
         made = {op.output for op in ops}
         return any(name in self.states and self.states[name] in made for op in ops for name in op.inputs)
-
-    def _at_once(self, op: Op) -> dict[str, np.ndarray]:
-        return {op.output: run_op(self.net, op, [self._operand(name) for name in op.inputs])}
 
     def _operand(self, name: str) -> np.ndarray:
         """A constant, or all frames of a tensor. A state is delayed by one frame and begins with its initial value."""

@@ -25,10 +25,10 @@ from npukit.net.value_ranges import LayerWeights, Range, accumulators, filter_of
 SHARP, MOST_SHARP = 3, 48
 """Period of non-sharp cases: one in SHARP cases is noise. MOST_SHARP: maximum sharp cases of a layer with weights."""
 
-LEAST, MOST = 16, 32
+LEAST_PROPOSALS, MOST_PROPOSALS = 16, 32
 """Minimum and maximum proposals per window. A layer without time for the minimum gets no sharp inputs."""
 
-AIMED, CLOSEST, STEPS = 16, 4, 4
+AIMED, CLOSEST_SUMS, CHANGED_TAPS = 16, 4, 4
 """Aimed proposals per window; closest accumulator values kept per channel and side; taps changed one by one per
 proposal."""
 
@@ -38,7 +38,7 @@ WINDOWS, MOST_PARTS = 128, 2
 PRODUCTS, CHANNEL = 32, 20
 """Cost model of a proposal in steps of `work`: products per step, and steps per channel's sum."""
 
-FIRST = 500.0
+FIRST_UNCLAMPED = 500.0
 """Extra worth of a channel's first unclamped output: like an output within 2^-8 of a step of a rounding boundary."""
 
 _AMPLITUDES = 6
@@ -106,18 +106,18 @@ def _sharp(
 ) -> np.ndarray | None:
     """`count` sharp inputs. None for a layer without weights, with too many for `work`, or fused with other shapes."""
     made = filter_of(net, net.ops[0])
-    if made is None or count == 0 or made.weights.size * LEAST > work * PRODUCTS:
+    if made is None or count == 0 or made.weights.size * LEAST_PROPOSALS > work * PRODUCTS:
         return None
     if net.tensor(net.outputs[0]).shape != net.tensor(made.op.output).shape:
         return None
     layer, tensor = _layer_of(net, made, boxes), net.tensor(made.op.inputs[0])
     windows = min(len(layer.windows), -(-WINDOWS * min(int(layer.parts.max()) + 1, MOST_PARTS) // count))
     proposals = work // (count * windows * (layer.weights.size // PRODUCTS + CHANNEL * layer.weights.shape[1]))
-    if proposals < LEAST:
+    if proposals < LEAST_PROPOSALS:
         return None
     best = np.zeros((layer.parts.max() + 1, 2, layer.weights.shape[1]))
     limits, sums = _limits(net, ranges, tensor.name), accumulators(made, ranges.get(tensor.name))
-    search = _Search(net, layer, limits, _closest(net, made, sums), windows, min(proposals, MOST), best, rng)
+    search = _Search(net, layer, limits, _closest(net, made, sums), windows, min(proposals, MOST_PROPOSALS), best, rng)
     return np.stack([search.input() for _ in range(count)]).astype(tensor.dtype).reshape(count, *tensor.shape)
 
 
@@ -200,7 +200,7 @@ class _Search:
         far = np.resize(best.argsort(axis=None), count // 2)
         side, channel = np.divmod(np.concatenate([far, rng.integers(0, best.size, count - len(far))]), best.shape[1])
         weights, rows = self.layer.weights[:, channel].T.astype(np.float64), np.arange(count)
-        left = self.closest[rng.integers(0, CLOSEST, count), side, channel] - self.layer.made.bias[channel]
+        left = self.closest[rng.integers(0, CLOSEST_SUMS, count), side, channel] - self.layer.made.bias[channel]
         left = left - ((proposed[:count] - self.layer.made.zero) * weights).sum(axis=1)
         weights = weights[:, taps]
         inverse = np.divide(1, weights, out=np.zeros_like(weights), where=weights != 0)
@@ -212,7 +212,7 @@ class _Search:
         proposed[:count, taps] += steps.astype(proposed.dtype)
         left -= (steps * weights).sum(axis=1)
         down, up = down - steps, up - steps
-        for _ in range(STEPS):
+        for _ in range(CHANGED_TAPS):
             steps = np.minimum(np.maximum(np.rint(left[:, np.newaxis] * inverse), down), up)
             tap = np.abs(left[:, np.newaxis] - steps * weights).argmin(axis=1)
             step = steps[rows, tap].astype(proposed.dtype)
@@ -240,13 +240,13 @@ def _closest(net: Net, made: LayerWeights, sums: Range) -> np.ndarray:
     every = np.clip(np.concatenate([edges, edges + 1]), sums.low, sums.high)
     bits = _sharpness(net, made, every)
     worth = np.where(bits > 0, bits + np.log2(np.abs(every) + 1)[:, np.newaxis], 0)
-    order = np.argsort(-worth, axis=0)[np.arange(CLOSEST) % len(worth)]
+    order = np.argsort(-worth, axis=0)[np.arange(CLOSEST_SUMS) % len(worth)]
     return np.take_along_axis(every[:, np.newaxis], order, axis=0)
 
 
 def _worth(bits: np.ndarray) -> np.ndarray:
-    """The worth of each channel's closeness. Any unclamped output adds FIRST."""
-    return bits**3 + (bits > 0) * FIRST
+    """The worth of each channel's closeness. Any unclamped output adds FIRST_UNCLAMPED."""
+    return bits**3 + (bits > 0) * FIRST_UNCLAMPED
 
 
 def _sharpness(net: Net, made: LayerWeights, sums: np.ndarray) -> np.ndarray:

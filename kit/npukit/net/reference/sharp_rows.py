@@ -14,10 +14,10 @@ from npukit.net.ops import Softmax
 from npukit.net.ops.softmax import exp_table, shares, terms
 from npukit.net.requantize import quantization
 
-MOST_ROWS, MOST_ELEMENTS = 1024, 1 << 18
+MOST_SHARP_ROWS, MOST_ELEMENTS = 1024, 1 << 18
 """Maximum different rows, and maximum elements of all rows."""
 
-CLOSEST, EACH = 16, 10
+CLOSEST_EDGES, ROWS_PER_EDGE = 16, 10
 """Number of closest edges overall, and rows for each of them, with the output at different positions."""
 
 TRIES, SPARE = 48, 2
@@ -40,7 +40,7 @@ def sharp_rows(
     op, tensor = net.ops[0], net.tensor(net.inputs[0])
     length, rows = tensor.shape[-1], count * tensor.elements // tensor.shape[-1]
     table = exp_table(quantization(net, op.inputs[0]).scale, op.of(Softmax).beta)
-    rows = min(rows, MOST_ROWS, MOST_ELEMENTS // length)
+    rows = min(rows, MOST_SHARP_ROWS, MOST_ELEMENTS // length)
     found = _differences(table, length, rows, rng) if length >= 4 and rows else np.zeros((0, length))
     if len(found) == 0:
         return None
@@ -66,13 +66,13 @@ def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Gene
     pair = exact[every, best]
     rest = np.concatenate([0 * pair, pair // ENTRIES, pair % ENTRIES, drawn[every[:, 0], best[:, 0]], small], axis=1)
     rows = np.column_stack([entries, rng.permuted(rest, axis=1)])
-    turned = (np.arange(length) - every // CLOSEST) % length
+    turned = (np.arange(length) - every // CLOSEST_EDGES) % length
     return np.take_along_axis(rows, turned, axis=1)[pair[:, 0] >= 0][:count]
 
 
 def _edges(table: np.ndarray, own: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Table entries and sums of edges: the closest `EACH` times, then the closest of each entry, then the second
-    closest."""
+    """Table entries and sums of edges: the closest `ROWS_PER_EDGE` times, then the closest of each entry, then the
+    second closest."""
     entries, outputs, side = np.meshgrid(np.arange(ENTRIES), np.arange(ENTRIES - 1), np.arange(2), indexing="ij")
     sums = np.floor(table[entries] / 16 / (outputs + 0.5)).astype(np.int64) + side
     least = own[0] + own[entries] + (length - 2) * own[-1]
@@ -84,7 +84,7 @@ def _edges(table: np.ndarray, own: np.ndarray, length: int) -> tuple[np.ndarray,
     group = 2 * entries + side
     order = np.lexsort((distance, group))
     rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
-    closest = np.tile(np.argsort(distance, kind="stable")[:CLOSEST], EACH)
+    closest = np.tile(np.argsort(distance, kind="stable")[:CLOSEST_EDGES], ROWS_PER_EDGE)
     order = np.concatenate([closest, order[np.lexsort((distance[order], rank))]])
     return entries[order], sums[order]
 

@@ -13,14 +13,13 @@ from functools import cache, lru_cache
 import numpy as np
 
 from npukit.net.attributes import TvmCode
-from npukit.net.c_code.cycles import cycles
 from npukit.net.c_code.function import declaration, math_functions, pointers
 from npukit.net.net import Net, Op
 from npukit.net.reference.sandbox import Sandbox
 
 NAN = np.uint32(0x7FC00000)
 
-STEPS, STEPS_A_CYCLE = 1 << 28, 16
+STEPS_A_CALL, STEPS_A_CYCLE = 1 << 28, 16
 """Sandbox steps allowed per call, and additional steps per predicted cycle of its loops. Of 277 ops in the tests of
 float operators, none took more than 4 steps a cycle."""
 
@@ -31,7 +30,7 @@ def tvm_code(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     activations = [value for name, value in zip(op.inputs, operands, strict=True) if name not in net.constants]
     result = np.empty((len(activations[0]), *output.shape), output.dtype)
     blank, work = np.zeros(output.shape, output.dtype), np.zeros(attributes.work_bytes, np.uint8)
-    sources, steps = _sources(_Same(net)), STEPS + STEPS_A_CYCLE * cycles(attributes.code)
+    sources, steps = _sources(_Same(net)), STEPS_A_CALL + STEPS_A_CYCLE * attributes.cycles
     function = sources.index(_source(net, op))
     for case in range(len(result)):
         given = [
@@ -39,13 +38,9 @@ def tvm_code(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
         ]
         arrays = [*given, blank, *([work] if work.size else [])]
         result[case] = _sandbox(sources).call(function, arrays, len(given), steps)
-    return _with_one_nan(result)
-
-
-def _with_one_nan(values: np.ndarray) -> np.ndarray:
-    if values.dtype == np.float32:
-        values.view(np.uint32)[np.isnan(values)] = NAN
-    return values
+    if result.dtype == np.float32:
+        result.view(np.uint32)[np.isnan(result)] = NAN
+    return result
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,8 +35,7 @@ MOST_FRAMES = 1 << 16
 
 def check_plan(plan: Plan, net: Net, board: Board) -> Plan:
     """The plan, unchanged. Raises NpukitError with the first mismatch between the plan and the net or the board."""
-    fault = next(_faults(plan, net, board), None)
-    if fault:
+    if fault := next(_faults(plan, net, board), None):
         raise NpukitError(f"the plan of {net.name} is none for {board.name}: {fault}", tries=["build again"])
     return plan
 

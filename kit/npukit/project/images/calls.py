@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from npukit.host.budget import BUILD
 from npukit.host.parallel import apart
-from npukit.project.images.disassembly import frame_of
 from npukit.project.images.elf import Elf
 from npukit.project.images.image import Image
+from npukit.project.images.walk import frame_of
 
 FRAME = "net_run"
 _OBSERVED = "net_observe"
@@ -66,12 +66,9 @@ class _Call(NamedTuple):
 
 
 def _calls_of(elf: Elf, caller: str) -> list[_Call]:
-    return [
-        _Call(call.site, call.after, elf.functions[call.callee].name)
-        for address in elf.addresses_of(caller)
-        for call in frame_of(elf, elf.functions[address]).calls
-        if call.callee is not None
-    ]
+    frames = [frame_of(elf, elf.functions[address]) for address in elf.addresses_of(caller)]
+    calls = [(call, call.callee) for frame in frames for call in frame.calls]
+    return [_Call(call.site, call.after, elf.functions[to].name) for call, to in calls if to is not None]
 
 
 def _only(callee: str, calls: Iterable[_Call]) -> list[_Call]:

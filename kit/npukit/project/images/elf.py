@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
@@ -73,7 +73,8 @@ class Elf:
     def sections(self) -> dict[str, Section]:
         """The sections that occupy memory on the PE, by name."""
         allocated = (s for s in self._file.iter_sections() if s["sh_flags"] & _SHF_ALLOC)
-        return {s.name: _section(s) for s in allocated}
+        loaded = ((s, None if s["sh_type"] == "SHT_NOBITS" else s.data()) for s in allocated)
+        return {s.name: Section(s.name, s["sh_addr"], s["sh_size"], data) for s, data in loaded}
 
     @cached_property
     def symbols(self) -> dict[str, int]:
@@ -87,7 +88,9 @@ class Elf:
         starts = sorted({address for address, _, _ in named})
         found: dict[int, ElfFunction] = {}
         for address, negative_size, name in named:
-            end = address - negative_size if negative_size else self._next(starts, address)
+            following = bisect.bisect_right(starts, address)
+            next_start = starts[following] if following < len(starts) else self.sections[".text"].end
+            end = address - negative_size if negative_size else next_start
             found.setdefault(address, ElfFunction(name, address, end))
         return found
 
@@ -174,24 +177,17 @@ class Elf:
         table = self._file.get_section_by_name(".symtab")
         return _symbols_in(table) if isinstance(table, SymbolTableSection) else []
 
-    def _next(self, starts: list[int], address: int) -> int:
-        index = bisect.bisect_right(starts, address)
-        return starts[index] if index < len(starts) else self.sections[".text"].end
-
 
 def functions_pointed_at(objects: Iterable[Path]) -> set[str]:
     """Functions whose address is stored or loaded in these object files, except in the vector table: possible targets
     of pointers."""
-    return {name for path in objects for name in _pointed_at_in(path.read_bytes())}
+    return {name for path in objects for name in _pointed_at(path.read_bytes())}
 
 
 @lru_cache(maxsize=256)
-def _pointed_at_in(object_file: bytes) -> frozenset[str]:
+def _pointed_at(object_file: bytes) -> frozenset[str]:
     """Cached, because images share most of their object files."""
-    return frozenset(_pointed_at(ELFFile(BytesIO(object_file))))
-
-
-def _pointed_at(file: ELFFile) -> Iterator[str]:
+    file, found = ELFFile(BytesIO(object_file)), set[str]()
     kinds = architecture_of(file["e_machine"]).address_relocations
     for table in file.iter_sections():
         if not isinstance(table, RelocationSection):
@@ -202,27 +198,18 @@ def _pointed_at(file: ELFFile) -> Iterator[str]:
         symbols = file.get_section(table["sh_link"])
         assert isinstance(symbols, SymbolTableSection)
         names = [symbol.name for symbol in _symbols_in(symbols)]
-        for _, info, *_ in iter_unpack("<IIi" if table.is_RELA() else "<II", table.data()):
-            if info & 0xFF in kinds:
-                yield names[info >> 8]
+        entries = iter_unpack("<IIi" if table.is_RELA() else "<II", table.data())
+        found |= {names[info >> 8] for _, info, *_ in entries if info & 0xFF in kinds}
+    return frozenset(found)
 
 
 _SHF_ALLOC, _STT_FUNC = 2, 2
 
 
-def _section(section) -> Section:
-    data = None if section["sh_type"] == "SHT_NOBITS" else section.data()
-    return Section(section.name, section["sh_addr"], section["sh_size"], data)
-
-
 def _symbols_in(table: SymbolTableSection) -> list[Symbol]:
     """The symbols of a 32-bit file, decoded in bulk: images have thousands."""
-    names = table.stringtable.data()
-    return [
-        Symbol(_text_at(names, name), value, size, info & 0xF == _STT_FUNC and section != 0, section)
-        for name, value, size, info, _, section in iter_unpack("<IIIBBH", table.data())
-    ]
-
-
-def _text_at(names: bytes, place: int) -> str:
-    return names[place : names.index(b"\0", place)].decode()
+    names, found = table.stringtable.data(), list[Symbol]()
+    for at, value, size, info, _, section in iter_unpack("<IIIBBH", table.data()):
+        name = names[at : names.index(b"\0", at)].decode()
+        found.append(Symbol(name, value, size, info & 0xF == _STT_FUNC and section != 0, section))
+    return found

@@ -17,7 +17,7 @@ _SEGMENT = struct.Struct("<8I")
 _SECTION = struct.Struct("<10I")
 _IDENT = b"\x7fELF\x01\x01\x01"
 _LOADED, _NO_BYTES = 1, 8
-MOST_PARTS = 256
+MOST_SECTIONS = 256
 """Limit on segments, and on sections. Images have under 10 and under 40."""
 
 
@@ -38,7 +38,7 @@ def _fault(data: bytes, board: Board, cores: Sequence[CoreType]) -> str:
     for core in cores:
         if machine != ENUM_E_MACHINE[core.architecture.elf] or not sizes:
             return f"it is not for a {core.title}"
-    if not 0 < segment_count <= MOST_PARTS or not 0 < section_count <= MOST_PARTS:
+    if not 0 < segment_count <= MOST_SECTIONS or not 0 < section_count <= MOST_SECTIONS:
         return f"it has {segment_count:,} segments and {section_count:,} sections"
     ends = segments + segment_count * _SEGMENT.size, sections + section_count * _SECTION.size
     if max(ends) > len(data):

@@ -106,19 +106,13 @@ def regions_of(image: Image) -> Iterator[LoadedRegion]:
 def _regions_in(image: Image) -> Iterator[LoadedRegion]:
     elf = Elf(image.elf)
     for name, start, end in ((CODE, "__code_start", "__code_end"), (CONSTANTS, "__constants_start", "__constants_end")):
-        data = _loaded(elf, elf.symbols[start], elf.symbols[end])
+        first, last = elf.symbols[start], elf.symbols[end]
+        holding = ((at, loaded) for at, loaded in elf.segments() if at <= first and last <= at + len(loaded))
+        data = next((loaded[first - at : last - at] for at, loaded in holding), b"")
         for pe in image.pes if data else ():
-            yield LoadedRegion(pe, f"PE {pe}", name, elf.symbols[start], data)
+            yield LoadedRegion(pe, f"PE {pe}", name, first, data)
     for overlay in (each for each in image.overlays if each.address != elf.symbols.get(_EXPECTED)):
         yield LoadedRegion(overlay.pe, f"PE {overlay.pe}", OWN_DATA, overlay.address, overlay.data)
-
-
-def _loaded(elf: Elf, start: int, end: int) -> bytes:
-    """The image's bytes between two addresses."""
-    for address, data in elf.segments():
-        if address <= start and end <= address + len(data):
-            return data[start - address : end - address]
-    return b""
 
 
 def with_digests(image: Image) -> Image:

@@ -114,20 +114,15 @@ def _signed(value: int) -> int:
 def _successors(walk: FunctionWalk, instruction: RiscvInstruction, state: StackState) -> list[int]:
     """The addresses inside the function that follow in control flow. Notes calls."""
     following, name = instruction.address + instruction.size, instruction.name
-    if name.startswith("b") or name in ("j", "jal"):
-        return _to_an_address(walk, instruction, state, following)
+    if name == "jal":
+        walk.note_call(instruction.address, state.depth, instruction.target)
+        return [following] if walk.comes_back(following) else []
+    if name == "j" or name.startswith("b"):
+        targets = walk.leave(instruction.address, state.depth, instruction.target)
+        return targets if name == "j" else [following, *targets]
     if name in ("jr", "jalr", "ret"):
         return _through_a_register(walk, instruction, state, following)
     return [] if name in _ENDS else [following]
-
-
-def _to_an_address(walk: FunctionWalk, instruction: RiscvInstruction, state: StackState, following: int) -> list[int]:
-    if instruction.name == "j":
-        return walk.leave(instruction.address, state.depth, instruction.target)
-    if instruction.name == "jal":
-        walk.note_call(instruction.address, state.depth, instruction.target)
-        return [following] if walk.comes_back(following) else []
-    return [following, *walk.leave(instruction.address, state.depth, instruction.target)]
 
 
 def _through_a_register(

@@ -73,20 +73,12 @@ def _pushed(instruction: capstone.CsInsn) -> int | None:
     if name in ("push", "vpush", "pop", "vpop"):
         size = sum(_register_bytes(instruction, operand.reg) for operand in instruction.operands)
         return size if name.endswith("push") else -size
-    if name in ("stmdb", "vstmdb", "ldm", "vldmia") and _writes_back_to_sp(instruction):
+    if name in ("stmdb", "vstmdb", "ldm", "vldmia") and instruction.op_str.startswith("sp!"):
         size = sum(_register_bytes(instruction, operand.reg) for operand in instruction.operands[1:])
         return size if "stm" in name else -size
-    return _indexed(instruction)
-
-
-def _indexed(instruction: capstone.CsInsn) -> int | None:
-    """Bytes for loads and stores that move the stack pointer: `str r0, [sp, #-8]!`, `ldr r0, [sp], #8`."""
+    # Loads and stores that move the stack pointer: `str r0, [sp, #-8]!`, `ldr r0, [sp], #8`.
     moved = re.search(r"\[sp, #(-?(?:0x)?[0-9a-f]+)\]!|\[sp\], #(-?(?:0x)?[0-9a-f]+)", instruction.op_str)
     return -int(moved.group(1) or moved.group(2), 0) if moved else None
-
-
-def _writes_back_to_sp(instruction: capstone.CsInsn) -> bool:
-    return instruction.op_str.startswith("sp!")
 
 
 def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
@@ -141,25 +133,24 @@ def _successors(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackSt
     name = instruction.insn_name()
     if name in ("tbb", "tbh"):
         return list(_table_targets(walk.elf, instruction))
-    if _jumps_by_addresses(instruction):
+    if name == "ldr" and re.fullmatch(r"pc, \[\w+, \w+, lsl #2\]", instruction.op_str):
         return list(_listed_targets(walk, instruction))
     if name in ("bl", "blx"):
         returned = [following] if walk.comes_back(following) else []
         return [*_called_inside(walk, instruction, state), *returned]
     if name in ("cbz", "cbnz"):
         return [following, instruction.operands[1].imm]
-    if capstone.CS_GRP_JUMP in instruction.groups or _sets_pc(instruction):
+    if capstone.CS_GRP_JUMP in instruction.groups or arm.ARM_REG_PC in _written(instruction):
         return [*_jump_targets(walk, instruction, state), *([following] if _conditional(instruction) else [])]
     return [] if name == "udf" else [following]
 
 
 def _called_inside(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
     """The target of a call into the middle of a function, where the walk continues. Notes other calls."""
-    operand = instruction.operands[0]
-    target = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
+    target = _named_target(instruction)
     if target is not None and walk.joins(target):
         return [target]
-    _note_call(walk, instruction, state)
+    walk.note_call(instruction.address, state.depth, target)
     return []
 
 
@@ -167,20 +158,16 @@ def _conditional(instruction: capstone.CsInsn) -> bool:
     return instruction.cc not in (arm.ARM_CC_AL, arm.ARM_CC_INVALID)
 
 
-def _sets_pc(instruction: capstone.CsInsn) -> bool:
-    return arm.ARM_REG_PC in _written(instruction)
-
-
 def _jump_targets(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
     """The targets inside the function. A jump out of it is a tail call, a return, or leads into the middle of another
     function."""
-    operand = instruction.operands[0]
-    if operand.type == arm.ARM_OP_IMM:
-        return walk.leave(instruction.address, state.depth, operand.imm & ~THUMB)
+    target = _named_target(instruction)
+    if target is not None:
+        return walk.leave(instruction.address, state.depth, target)
     if not _returns(instruction):
         if instruction.insn_name() != "bx":
             raise walk.puzzled(instruction.address, f"jumps by `{_text(instruction)}`")
-        _note_call(walk, instruction, state)
+        walk.note_call(instruction.address, state.depth, None)
     return []
 
 
@@ -194,10 +181,10 @@ def _returns(instruction: capstone.CsInsn) -> bool:
     )
 
 
-def _note_call(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> None:
+def _named_target(instruction: capstone.CsInsn) -> int | None:
+    """The address in a branch or a call. None for one through a register."""
     operand = instruction.operands[0]
-    callee = operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
-    walk.note_call(instruction.address, state.depth, callee)
+    return operand.imm & ~THUMB if operand.type == arm.ARM_OP_IMM else None
 
 
 def _table_targets(elf: Elf, instruction: capstone.CsInsn) -> Iterator[int]:
@@ -211,15 +198,9 @@ def _table_targets(elf: Elf, instruction: capstone.CsInsn) -> Iterator[int]:
             yield target
 
 
-def _jumps_by_addresses(instruction: capstone.CsInsn) -> bool:
-    """True for `ldr pc, [r2, r3, lsl #2]`, GCC's jump in a `switch` with a branch before its table."""
-    return (
-        instruction.insn_name() == "ldr" and re.fullmatch(r"pc, \[\w+, \w+, lsl #2\]", instruction.op_str) is not None
-    )
-
-
 def _listed_targets(walk: FunctionWalk, instruction: capstone.CsInsn) -> Iterator[int]:
-    """The targets of `ldr pc`. A table of addresses follows the instruction at a multiple of four."""
+    """The targets of `ldr pc, [r2, r3, lsl #2]`, GCC's jump in a `switch` with a branch before its table. The table of
+    addresses follows the instruction at a multiple of four."""
     table = -(-(instruction.address + instruction.size) // _WORD) * _WORD
     data = walk.elf.read(table, walk.elf.data_from(table) - table)
     listed = [int.from_bytes(data[at : at + _WORD], "little") & ~THUMB for at in range(0, len(data), _WORD)]
@@ -238,12 +219,7 @@ _STACK_REGISTERS = {arm.ARM_REG_SP: "sp", arm.ARM_REG_R4: "r4", arm.ARM_REG_R7: 
 """The frame pointers of both compilers, and r4, which LLVM uses to align the stack to more than 8 bytes."""
 
 
-def _machine() -> capstone.Cs:
-    machine = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
-    machine.detail = True
-    return machine
-
-
-_MACHINE = _machine()
+_MACHINE = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
+_MACHINE.detail = True
 
 INSTRUCTIONS = InstructionSet(_decode, _after, _successors)

@@ -10,14 +10,98 @@ r0 points into the widened pixels, r1 into the stream of weights and constants, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
-from npukit.accel.cortex_m.code.assembly import INDEX_REACH, Assembly
-from npukit.accel.cortex_m.code.block_shape import BlockShape, Density, Packing, Stores, Unrolling
+from npukit.accel.cortex_m.code.assembly import INDEX_REACH, REACH, Assembly
 
-FRAME_OUTPUT = 0
-FRAME_STREAM_END = 4
-FRAME_PIXELS_END = 8
-FRAME_PIXELS = 12
+FRAME_OUTPUT, FRAME_STREAM_END, FRAME_PIXELS_END, FRAME_PIXELS = range(0, 16, 4)
+"""Offsets in the stack frame."""
+_ROUND_CHANNELS = 4
+"""Channels whose results are stored before the pointer advances."""
+
+
+class Density(Enum):
+    """The order of weights in the stream."""
+
+    HALFWORDS = 16
+    """prescaled int16, two of one channel per word"""
+    BYTES = 8
+    """two channels per halfword: 256 * first + second"""
+
+
+class Packing(Enum):
+    """The way to saturate and store results."""
+
+    BYTES = "bytes"
+    HALFWORDS = "halfwords"
+    PAIR_WORDS = "pair words"
+    """both pixels of a channel in one word, if the common exponent is 16"""
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The places of results. `pixel_step`, `channel_step`: bytes between the pair's pixels and between channels."""
+
+    packing: Packing
+    pixel_step: int
+    channel_step: int
+    unsigned: bool
+
+    @property
+    def mnemonic(self) -> str:
+        return {Packing.BYTES: "strb", Packing.HALFWORDS: "strh", Packing.PAIR_WORDS: "str"}[self.packing]
+
+    @property
+    def far(self) -> bool:
+        """True if channels are too far apart to store a whole round of the loop from one pointer."""
+        return _ROUND_CHANNELS * self.channel_step + self.pixel_step > REACH
+
+    @property
+    def saturate(self) -> str:
+        return "usat" if self.unsigned else "ssat"
+
+
+@dataclass(frozen=True)
+class BlockShape:
+    """The outputs of the blocks: `channels` of `depth` products each, with the padding of the weights included in
+    `depth`."""
+
+    depth: int
+    channels: int
+    density: Density
+    exponent: int | None
+    """the exponent E of all channels (`requantize.py`), or None if the stream has one per channel"""
+    ties: bool
+    left_shift: bool
+    stores: Stores
+
+    @property
+    def blocks(self) -> int:
+        return (self.channels + 1) // 2
+
+    @property
+    def step_depth(self) -> int:
+        """Products along K in one unrolled step."""
+        return 4 if self.density is Density.HALFWORDS else 8
+
+    @property
+    def steps(self) -> int:
+        return self.depth // self.step_depth
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the stream per block."""
+        constants = 4 + 2 + 2 * self.ties + 2 * (self.density is Density.BYTES) + 2 * (self.exponent is None)
+        weights = self.depth if self.density is Density.HALFWORDS else self.depth // 2
+        return 4 * (weights + constants)
+
+
+@dataclass(frozen=True)
+class Unrolling:
+    """The unrolling: an even number of blocks per pass of the channel loop, and steps per pass of the K loop."""
+
+    blocks: int
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -105,10 +189,8 @@ def emit_blocks(asm: Assembly, shape: BlockShape, unrolling: Unrolling) -> None:
 
 
 def rounds_and_tail(shape: BlockShape, unrolling: Unrolling) -> tuple[int, int]:
-    """Rounds of the channel loop, and the remaining blocks. A half-used last block is always among the remaining
-    blocks."""
-    whole = shape.channels // 2
-    rounds = whole // unrolling.blocks
+    """Rounds of the channel loop, and the remaining blocks, a half-used last block among them."""
+    rounds = shape.channels // 2 // unrolling.blocks
     return rounds, shape.blocks - rounds * unrolling.blocks
 
 
@@ -180,7 +262,9 @@ def _emit_requantization(asm: Assembly, shape: BlockShape, r: Registers, kind: i
     for names in constants_order(shape, kind):
         asm.emit(f"ldmia r1!, {{{', '.join(_loaded(r, names))}}}")
         if "shift" in names:
-            _emit_shifts(asm, shape, r)
+            first = "lsl" if shape.left_shift else "asr"
+            for a, channel in r.accumulators:
+                asm.emit(f"{'lsl' if channel else first} {a}, {a}, {r.shifts[channel]}")
         if "multiplier" in names:
             _emit_multiplications(asm, shape, r)
         if "exponent" in names:
@@ -200,12 +284,6 @@ def _loaded(r: Registers, names: tuple[str, ...]) -> list[str]:
         "next bias": r.next_biases,
     }
     return [register for name in names for register in registers[name]]
-
-
-def _emit_shifts(asm: Assembly, shape: BlockShape, r: Registers) -> None:
-    first = "lsl" if shape.left_shift else "asr"
-    for accumulator, channel in r.accumulators:
-        asm.emit(f"{'lsl' if channel else first} {accumulator}, {accumulator}, {r.shifts[channel]}")
 
 
 def _emit_multiplications(asm: Assembly, shape: BlockShape, r: Registers) -> None:

@@ -12,20 +12,16 @@ from npukit.accel.cortex_m.code.block import (
     FRAME_PIXELS,
     FRAME_PIXELS_END,
     FRAME_STREAM_END,
+    BlockShape,
+    Unrolling,
     emit_blocks,
     looped_stream_bytes,
 )
-from npukit.accel.cortex_m.code.block_shape import BlockShape, Unrolling
 from npukit.accel.cortex_m.code.gather import Gather, emit_gather
 
-FRAME_STREAM = 16
-FRAME_INPUT = 20
-FRAME_PAIR_OUTPUT = 24
-FRAME_LAST_PAIR = 28
-FRAME_LINE_INPUT = 32
-FRAME_LINE_OUTPUT = 36
-FRAME_LINES_END = 40
-FRAME_BYTES = 44
+FRAME_STREAM, FRAME_INPUT, FRAME_PAIR_OUTPUT, FRAME_LAST_PAIR, FRAME_LINE_INPUT = range(16, 36, 4)
+FRAME_LINE_OUTPUT, FRAME_LINES_END, FRAME_BYTES = 36, 40, 44
+"""Offsets in the stack frame behind the offsets of `block.py`, and the frame's size."""
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from functools import cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.code.block_shape import Density
+from npukit.accel.cortex_m.code.block import Density
 from npukit.accel.cortex_m.code.stream import BYTE_BITS
 
 ACCUMULATORS = ("r2", "r3", "r4", "r5")
 INPUTS = ("r6", "r7", "r8", "r9")
 WEIGHTS = ("r10", "r11", "r12", "lr")
 STEP = 8
-FRAME_OUTPUT = 0
-FRAME_SHARED = 4
-"""multiplier, addend and tie of all channels, directly after the output pointer: one load brings all four"""
-FRAME_STREAM_END = 16
-FRAME_INPUTS_END = 20
-FRAME_INPUTS = 24
-FRAME_BYTES = 28
+FRAME_OUTPUT, FRAME_SHARED, FRAME_STREAM_END, FRAME_INPUTS_END, FRAME_INPUTS, FRAME_BYTES = 0, 4, 16, 20, 24, 28
+"""Offsets in the stack frame, and its size. `FRAME_SHARED`: multiplier, addend and tie of all channels, directly after
+the output pointer: one load brings all four."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +48,6 @@ class DensePlan:
         return self.outputs // 4 // self.blocks_unrolled
 
     @property
-    def tail(self) -> int:
-        return self.blocks - self.rounds * self.blocks_unrolled
-
-    @property
     def block_bytes(self) -> int:
         weights = self.steps * STEP * 4 * self.density.value // 8
         shifts = 4 * (self.density is Density.BYTES)
@@ -66,7 +58,14 @@ class DensePlan:
 def emit(plan: DensePlan) -> Assembly:
     """The routine for all outputs."""
     asm = Assembly()
-    _emit_prologue(asm, plan)
+    # Registers: r0 input, r1 output, r2 scratch, r12 the stream.
+    asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
+    if plan.shared:
+        asm.emit("ldmia r12!, {r4-r6}", f"strd r4, r5, [sp, #{FRAME_SHARED}]", f"str r6, [sp, #{FRAME_SHARED + 8}]")
+    asm.add("r3", "r12", plan.rounds * plan.blocks_unrolled * plan.block_bytes, "r4")
+    asm.emit(f"str r1, [sp, #{FRAME_OUTPUT}]", f"str r3, [sp, #{FRAME_STREAM_END}]", "mov r1, r12")
+    asm.add("r3", "r2", 2 * STEP * plan.steps, "r4")
+    asm.emit(f"strd r3, r2, [sp, #{FRAME_INPUTS_END}]")
     _emit_widening(asm, plan)
     asm.emit(f"ldr r0, [sp, #{FRAME_INPUTS}]")
     if plan.rounds:
@@ -75,22 +74,12 @@ def emit(plan: DensePlan) -> Assembly:
             for index in range(plan.blocks_unrolled):
                 _emit_block(asm, plan, index)
                 _emit_stores(asm, 4, 4 * index, plan, advances=index == plan.blocks_unrolled - 1)
-    for index in range(plan.tail):
+    looped = plan.rounds * plan.blocks_unrolled
+    for index in range(plan.blocks - looped):
         _emit_block(asm, plan, index)
-        _emit_stores(asm, min(plan.outputs - 4 * (plan.blocks - plan.tail + index), 4), 4 * index, plan, advances=False)
+        _emit_stores(asm, min(plan.outputs - 4 * (looped + index), 4), 4 * index, plan, advances=False)
     asm.emit(f"add sp, sp, #{FRAME_BYTES}", "pop {r4-r11, pc}")
     return asm
-
-
-def _emit_prologue(asm: Assembly, plan: DensePlan) -> None:
-    """Registers: r0 input, r1 output, r2 scratch, r12 the stream."""
-    asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
-    if plan.shared:
-        asm.emit("ldmia r12!, {r4-r6}", f"strd r4, r5, [sp, #{FRAME_SHARED}]", f"str r6, [sp, #{FRAME_SHARED + 8}]")
-    asm.add("r3", "r12", plan.rounds * plan.blocks_unrolled * plan.block_bytes, "r4")
-    asm.emit(f"str r1, [sp, #{FRAME_OUTPUT}]", f"str r3, [sp, #{FRAME_STREAM_END}]", "mov r1, r12")
-    asm.add("r3", "r2", 2 * STEP * plan.steps, "r4")
-    asm.emit(f"strd r3, r2, [sp, #{FRAME_INPUTS_END}]")
 
 
 def _emit_widening(asm: Assembly, plan: DensePlan) -> None:
@@ -121,7 +110,10 @@ def _emit_block(asm: Assembly, plan: DensePlan, index: int) -> None:
     if plan.shared:
         _emit_shared_requantization(asm, plan)
     elif plan.ties:
-        _emit_requantization_with_ties(asm)
+        for pair in (ACCUMULATORS[:2], ACCUMULATORS[2:]):
+            asm.emit("ldmia r1!, {r6-r11}")
+            for a, factor, addend, tie in zip(pair, ("r6", "r7"), ("r8", "r9"), ("r10", "r11"), strict=True):
+                asm.emit(f"smmla {a}, {a}, {factor}, {_tie_corrected(asm, a, addend, tie)}")
     else:
         asm.emit("ldmia r1!, {r6-r12, lr}")
         addends = ("r10", "r11", "r12", "lr")
@@ -194,15 +186,6 @@ def _emit_shared_requantization(asm: Assembly, plan: DensePlan) -> None:
             continue
         addend = _tie_corrected(asm, accumulator, "r8", "r9") if plan.ties else "r8"
         asm.emit(f"smmla {accumulator}, {accumulator}, r7, {addend}")
-
-
-def _emit_requantization_with_ties(asm: Assembly) -> None:
-    for pair in (ACCUMULATORS[:2], ACCUMULATORS[2:]):
-        asm.emit("ldmia r1!, {r6-r11}")
-        for accumulator, multiplier, addend, tie in zip(pair, ("r6", "r7"), ("r8", "r9"), ("r10", "r11"), strict=True):
-            asm.emit(
-                f"smmla {accumulator}, {accumulator}, {multiplier}, {_tie_corrected(asm, accumulator, addend, tie)}"
-            )
 
 
 def _tie_corrected(asm: Assembly, accumulator: str, addend: str, tie: str) -> str:

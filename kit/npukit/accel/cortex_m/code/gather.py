@@ -51,19 +51,13 @@ class Gather:
     @property
     def words(self) -> tuple[tuple[int, int], ...]:
         """Offset and kernel position of each whole word."""
-        whole = [
-            (run.start + offset, run.position + offset) for run in self.runs for offset in range(0, run.length - 3, 4)
-        ]
-        return tuple(whole)
+        return tuple((run.start + at, run.position + at) for run in self.runs for at in range(0, run.length - 3, 4))
 
     @property
     def leftovers(self) -> tuple[tuple[int, int], ...]:
         """Offset and kernel position of each byte after the last whole word of a run."""
-        return tuple(
-            (run.start + offset, run.position + offset)
-            for run in self.runs
-            for offset in range(run.length - run.length % 4, run.length)
-        )
+        ends = ((run, at) for run in self.runs for at in range(run.length - run.length % 4, run.length))
+        return tuple((run.start + at, run.position + at) for run, at in ends)
 
     @property
     def depth(self) -> int:
@@ -92,7 +86,10 @@ def emit_gather(asm: Assembly, gather: Gather) -> None:
     position = _emit_words(asm, gather)
     if gather.leftovers:
         _emit_leftovers(asm, gather, position)
-    _emit_padding(asm, gather)
+    # Step over words that meet no weight.
+    missing = gather.depth - 4 * len(gather.words) - (len(gather.leftovers) + 3) // 4 * 4
+    for _ in range(missing // 4):
+        asm.emit("stmia r1!, {r2-r5}")
 
 
 def _emit_words(asm: Assembly, gather: Gather) -> int:
@@ -113,17 +110,16 @@ def _emit_run(asm: Assembly, gather: Gather, words: int) -> int:
         asm.emit(f"add r11, r0, #{rounds * _LOOPED_WORDS * 4}")
     if rounds:
         with asm.loop(rounds, closing=("cmp r0, r11",)):
-            _emit_group(asm, gather, [4 * i for i in range(_LOOPED_WORDS)], _LOOPED_WORDS * 4)
-    rest = words % _LOOPED_WORDS
-    if rest:
-        _emit_group(asm, gather, [4 * i for i in range(rest)], rest * 4)
+            _emit_contiguous(asm, gather, _LOOPED_WORDS)
+    if rest := words % _LOOPED_WORDS:
+        _emit_contiguous(asm, gather, rest)
     return words * 4
 
 
-def _emit_group(asm: Assembly, gather: Gather, offsets: Sequence[int], moved: int) -> None:
-    """Gather words at offsets from the pointers, then advance the pointers."""
-    _emit_at(asm, gather, offsets)
-    asm.emit(f"add r0, r0, #{moved}", f"add lr, lr, #{moved}")
+def _emit_contiguous(asm: Assembly, gather: Gather, words: int) -> None:
+    """Gather contiguous words and advance the pointers."""
+    _emit_at(asm, gather, [4 * i for i in range(words)])
+    asm.emit(f"add r0, r0, #{4 * words}", f"add lr, lr, #{4 * words}")
 
 
 def _emit_unrolled(asm: Assembly, gather: Gather, offsets: Sequence[int]) -> int:
@@ -143,26 +139,18 @@ def _emit_unrolled(asm: Assembly, gather: Gather, offsets: Sequence[int]) -> int
 
 def _emit_at(asm: Assembly, gather: Gather, offsets: Sequence[int]) -> None:
     for first, second in zip(offsets[0::2], offsets[1::2], strict=False):
-        _emit_two_words(asm, gather, first, second)
+        together = gather.aligned and second == first + 4 and first <= PAIR_REACH
+        for pointer, low, high in (("r0", "r2", "r4"), ("lr", "r6", "r8")):
+            if together:
+                asm.emit(f"ldrd {low}, {high}, [{pointer}, #{first}]")
+            else:
+                asm.emit(f"ldr {low}, [{pointer}, #{first}]", f"ldr {high}, [{pointer}, #{second}]")
+        _emit_widening(asm, gather, (("r3", "r5", "r6"), ("r7", "r9", "r8"), ("r6", "r8", "r4"), ("r2", "r4", "r2")))
+        asm.emit("stmia r1!, {r2-r9}")
     if len(offsets) % 2:
-        _emit_one_word(asm, gather, offsets[-1])
-
-
-def _emit_two_words(asm: Assembly, gather: Gather, first: int, second: int) -> None:
-    together = gather.aligned and second == first + 4 and first <= PAIR_REACH
-    for pointer, low, high in (("r0", "r2", "r4"), ("lr", "r6", "r8")):
-        if together:
-            asm.emit(f"ldrd {low}, {high}, [{pointer}, #{first}]")
-        else:
-            asm.emit(f"ldr {low}, [{pointer}, #{first}]", f"ldr {high}, [{pointer}, #{second}]")
-    _emit_widening(asm, gather, (("r3", "r5", "r6"), ("r7", "r9", "r8"), ("r6", "r8", "r4"), ("r2", "r4", "r2")))
-    asm.emit("stmia r1!, {r2-r9}")
-
-
-def _emit_one_word(asm: Assembly, gather: Gather, offset: int) -> None:
-    asm.emit(f"ldr r2, [r0, #{offset}]", f"ldr r6, [lr, #{offset}]")
-    _emit_widening(asm, gather, (("r3", "r5", "r6"), ("r2", "r4", "r2")))
-    asm.emit("stmia r1!, {r2-r5}")
+        asm.emit(f"ldr r2, [r0, #{offsets[-1]}]", f"ldr r6, [lr, #{offsets[-1]}]")
+        _emit_widening(asm, gather, (("r3", "r5", "r6"), ("r2", "r4", "r2")))
+        asm.emit("stmia r1!, {r2-r5}")
 
 
 def _emit_widening(asm: Assembly, gather: Gather, words: Sequence[tuple[str, str, str]]) -> None:
@@ -199,10 +187,3 @@ def _emit_byte_pair(asm: Assembly, gather: Gather, pointer: str, target: str, of
         asm.emit(f"pkhbt {target}, {target}, r6, lsl #16")
     if offsets and gather.scaled:
         asm.emit(f"lsl {target}, {target}, #8")
-
-
-def _emit_padding(asm: Assembly, gather: Gather) -> None:
-    """Step over words that meet no weight."""
-    missing = gather.depth - 4 * len(gather.words) - (len(gather.leftovers) + 3) // 4 * 4
-    for _ in range(missing // 4):
-        asm.emit("stmia r1!, {r2-r5}")

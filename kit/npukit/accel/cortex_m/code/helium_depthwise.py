@@ -87,7 +87,9 @@ def _emit_pixel(asm: Assembly, plan: HeliumDepthwisePlan) -> None:
         for first in range(0, len(plan.taps), 2):
             _emit_taps(asm, plan.pointers[first : first + 2])
         for sums in _SUMS:
-            _emit_finished(asm, plan, sums)
+            asm.emit(*(f"vldrw.u32 {q}, [r9], {_NEXT}" for q in ("q0", "q1", "q2")[: 2 + plan.left]))
+            emit_scaled(asm, sums, ("q0", "q1", "q2" if plan.left else None), "q3" if plan.ties else None)
+            asm.emit(f"vadd.i32 {sums}, {sums}, lr")
         asm.emit("vqmovnb.s32 q4, q4", "vqmovnt.s32 q4, q5", "vqmovnb.s32 q6, q6", "vqmovnt.s32 q6, q7")
         asm.emit("vqmovnb.s16 q4, q4", "vqmovnt.s16 q4, q6")
         emit_store(asm, f"vstrb.8 q4, [r10], {_NEXT}", 8, "r11" if plan.channels % CHUNK else None)
@@ -107,9 +109,3 @@ def _emit_taps(asm: Assembly, pointers: tuple[str, ...]) -> None:
     for products, sums in (("q2", _SUMS[:2]), ("q3", _SUMS[2:])):
         for widened, total in zip(("b", "t"), sums, strict=True):
             asm.emit(f"vmovl{widened}.s16 q0, {products}", f"vadd.i32 {total}, {total}, q0")
-
-
-def _emit_finished(asm: Assembly, plan: HeliumDepthwisePlan, sums: str) -> None:
-    asm.emit(*(f"vldrw.u32 {q}, [r9], {_NEXT}" for q in ("q0", "q1", "q2")[: 2 + plan.left]))
-    emit_scaled(asm, sums, ("q0", "q1", "q2" if plan.left else None), "q3" if plan.ties else None)
-    asm.emit(f"vadd.i32 {sums}, {sums}, lr")

@@ -2,7 +2,9 @@
 
 A piece is a tile of output rows times a group of output columns: at most four outputs, which share the loaded data.
 Inputs and weights are halves of registers. Halfword planes give neighbours (x, x+1); byte planes, split by UXTB16, give
-(x, x+2).
+(x, x+2). A dual multiply-accumulate computes two taps if a register holds both inputs and another both weights; single
+multiply-accumulates compute the rest. Taps outside the image are omitted: inputs are relative to their zero point, so a
+missing tap adds nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from npukit.accel.cortex_m.code.stream import packed
-from npukit.accel.cortex_m.code.taps import TapWeights, tap_under
 from npukit.net.ops import Pair
 
 RESIDENT_KERNEL = (3, 3)
@@ -22,6 +23,9 @@ RESIDENT_ROWS = 2
 """Output rows computed together with `RESIDENT_KERNEL`; other kernels compute one row at a time."""
 WIDEST_KERNEL = 7
 Columns = tuple[int | None, ...]
+Taps = tuple[int | None, int | None]
+Half = tuple[str, str]
+"""a register and its half: "b" bottom, "t" top"""
 
 
 @dataclass(frozen=True)
@@ -96,13 +100,9 @@ def _group(across: Line, column: int, columns: int, *, halfwords: bool) -> Group
     starts = [across.start(column + c) for c in range(columns)]
     first, last = max(starts[0], 0), min(starts[-1] + kernel, width)
     base = first & ~1 if halfwords else max(min(first, width - 4), 0)
-    loaded = _halfword_pairs(base, last) if halfwords else _byte_pairs(base, last, width)
+    loaded = [(x, x + 1) for x in range(base, last, 2)] if halfwords else _byte_pairs(base, last, width)
     taps = tuple(tuple(tuple(tap_under(x, s, kernel, width) for x in pair) for s in starts) for pair in loaded)
     return Group(column, columns, base, taps)
-
-
-def _halfword_pairs(base: int, last: int) -> list[Pair]:
-    return [(x, x + 1) for x in range(base, last, 2)]
 
 
 def _byte_pairs(base: int, last: int, outside: int) -> list[Pair]:
@@ -164,7 +164,31 @@ def weight_words(place: WeightPlace, weights: np.ndarray, *, resident: bool) -> 
 
 def _word(row: np.ndarray, halves: Columns) -> np.ndarray:
     """Two taps of a row as the halves of a word; 0 for a missing tap."""
-    taps: Mapping[int, np.ndarray] = dict(enumerate(row.T))
-    nothing = np.zeros(len(row), np.int64)
-    low, high = (nothing if tap is None else taps[tap] for tap in halves)
+    low, high = (np.zeros(len(row), np.int64) if tap is None else row[:, tap] for tap in halves)
     return packed(np.stack([low, high], 1))[:, 0]
+
+
+@dataclass(frozen=True)
+class TapWeights:
+    """The places of a row's weights: pairs of taps in one register, and each single tap in a half."""
+
+    pairs: Mapping[tuple[int, int], str]
+    singles: Mapping[int, Half]
+
+
+def products(taps: Taps, value: str, accumulator: str, weights: TapWeights) -> Iterator[str]:
+    """Instructions, without addend, that add the two inputs in `value` under the given taps to an accumulator."""
+    low, high = taps
+    if low is not None and high is not None and (low, high) in weights.pairs:
+        yield f"smlad {accumulator}, {value}, {weights.pairs[low, high]}"
+        return
+    for tap, half in ((low, "b"), (high, "t")):
+        if tap is not None:
+            register, weight_half = weights.singles[tap]
+            yield f"smla{half}{weight_half} {accumulator}, {value}, {register}"
+
+
+def tap_under(column: int, window_start: int, kernel_width: int, width: int) -> int | None:
+    """The tap of a window over an input column, or None if there is no tap or the column is outside."""
+    tap = column - window_start
+    return tap if 0 <= tap < kernel_width and 0 <= column < width else None

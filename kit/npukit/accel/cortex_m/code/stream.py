@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npukit.accel.cortex_m.code.block import constants_order
-from npukit.accel.cortex_m.code.block_shape import BlockShape, Density
+from npukit.accel.cortex_m.code.block import BlockShape, Density, constants_order
 from npukit.accel.cortex_m.code.requantize import FastRequantization
 
 BYTE_BITS = 8
@@ -26,7 +25,12 @@ class Blocks:
 
 def block_stream(blocks: Blocks, shape: BlockShape) -> np.ndarray:
     """All words in reading order. Odd blocks read K backwards; each block contains the biases of the next."""
-    biases = _pairs(_biases(blocks, shape))
+    starts = blocks.biases.copy()
+    if shape.density is Density.BYTES:
+        # The first channel's sum starts from both biases, because its products include both weights.
+        second = np.append(starts, 0)[1::2][: len(starts[0::2])]
+        starts[0::2] = 256 * starts[0::2] + second
+    biases = _pairs(starts)
     constants = {
         "multiplier": _pairs(blocks.fast.multipliers),
         "addend": _pairs(blocks.fast.addends),
@@ -59,16 +63,6 @@ def packed(halves: np.ndarray) -> np.ndarray:
     """Neighbours along the last axis as the halves of a word, the first in the low half."""
     low, high = halves[..., 0::2] & 0xFFFF, halves[..., 1::2] & 0xFFFF
     return low | high << 16
-
-
-def _biases(blocks: Blocks, shape: BlockShape) -> np.ndarray:
-    """The biases. With bytes, the first channel's sum starts from both biases, because its products include both
-    weights."""
-    biases = blocks.biases.copy()
-    if shape.density is Density.BYTES:
-        second = np.append(biases, 0)[1::2][: len(biases[0::2])]
-        biases[0::2] = 256 * biases[0::2] + second
-    return biases
 
 
 def _pairs(values: np.ndarray) -> np.ndarray:

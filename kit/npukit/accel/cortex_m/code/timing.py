@@ -7,6 +7,7 @@ cycle instead of two, unless the second address comes from the first load. Heliu
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -100,16 +101,8 @@ def _vector_cycles(name: str, before: Instruction | None) -> int:
 @cache
 def size(instruction: Instruction) -> int:
     """Bytes of the encoding chosen by both assemblers."""
-    return 2 if _narrow(instruction) else 4
-
-
-def _narrow(i: Instruction) -> bool:
-    rule = _NARROW.get(i.mnemonic)
-    return rule is not None and rule(i.operands)
-
-
-def _narrow_move(operands: tuple[str, ...]) -> bool:
-    return not operands[1].startswith("#")
+    rule = _NARROW.get(instruction.mnemonic)
+    return 2 if rule is not None and rule(instruction.operands) else 4
 
 
 def _narrow_add(operands: tuple[str, ...]) -> bool:
@@ -124,11 +117,6 @@ def _narrow_add(operands: tuple[str, ...]) -> bool:
         return False
     limit = 508 if target == "sp" else 1020
     return (target == "sp" or _low(target)) and _fits(second, limit, 4)
-
-
-def _narrow_subtract(operands: tuple[str, ...]) -> bool:
-    target, first, second = operands[:3]
-    return target == first == "sp" and second.startswith("#") and _fits(second, 508, 4)
 
 
 def _narrow_word(operands: tuple[str, ...]) -> bool:
@@ -152,27 +140,6 @@ def _narrow_load_many(operands: tuple[str, ...]) -> bool:
     base = operands[0].rstrip("!")
     listed = _listed(operands[1])
     return operands[0].endswith("!") and _low(base) and max(listed) < _LOW and _number(base) not in listed
-
-
-def _narrow_push(operands: tuple[str, ...]) -> bool:
-    return all(number < _LOW or number == 14 for number in _listed(operands[0]))
-
-
-def _narrow_pop(operands: tuple[str, ...]) -> bool:
-    return all(number < _LOW or number == 15 for number in _listed(operands[0]))
-
-
-def _narrow_conditional_subtract(operands: tuple[str, ...]) -> bool:
-    """True if the short form applies: within an IT block it leaves the flags unchanged."""
-    return operands[0] == operands[1] and _low(operands[0]) and _fits(operands[2], 255, 1)
-
-
-def _narrow_conditional_move(operands: tuple[str, ...]) -> bool:
-    return _narrow_move(operands) or _low(operands[0])
-
-
-def _narrow_compare(operands: tuple[str, ...]) -> bool:
-    return not operands[1].startswith("#") or (_low(operands[0]) and _fits(operands[1], 255, 1))
 
 
 def _low(register: str) -> bool:
@@ -208,32 +175,25 @@ def _listed(registers: str) -> list[int]:
     return found
 
 
-_NARROW = {
-    "mov": _narrow_move,
+_NARROW: Mapping[str, Callable[[tuple[str, ...]], bool]] = {
+    "mov": lambda o: not o[1].startswith("#"),
     "add": _narrow_add,
-    "sub": _narrow_subtract,
-    "subhi": _narrow_conditional_subtract,
-    "subeq": _narrow_conditional_subtract,
+    "sub": lambda o: o[0] == o[1] == "sp" and o[2].startswith("#") and _fits(o[2], 508, 4),
+    # In an IT block the short form leaves the flags unchanged.
+    **dict.fromkeys(("subhi", "subeq"), lambda o: o[0] == o[1] and _low(o[0]) and _fits(o[2], 255, 1)),
     "ldr": _narrow_word,
-    "ldrb": lambda o: _narrow_offset(o, 31, 1) or _narrow_indexed(o),
-    "ldrh": lambda o: _narrow_offset(o, 62, 2) or _narrow_indexed(o),
     "str": _narrow_word,
-    "strb": lambda o: _narrow_offset(o, 31, 1) or _narrow_indexed(o),
-    "strh": lambda o: _narrow_offset(o, 62, 2) or _narrow_indexed(o),
+    **dict.fromkeys(("ldrb", "strb"), lambda o: _narrow_offset(o, 31, 1) or _narrow_indexed(o)),
+    **dict.fromkeys(("ldrh", "strh"), lambda o: _narrow_offset(o, 62, 2) or _narrow_indexed(o)),
     "ldrsb": _narrow_indexed,
-    "ldmia": _narrow_load_many,
-    "stmia": _narrow_load_many,
-    "push": _narrow_push,
-    "pop": _narrow_pop,
-    "cmp": _narrow_compare,
-    "bx": lambda o: True,
-    "it": lambda o: True,
-    "ite": lambda o: True,
-    "itt": lambda o: True,
-    **dict.fromkeys(("moveq", "movgt", "movls", "movlt", "movne"), _narrow_conditional_move),
+    **dict.fromkeys(("ldmia", "stmia"), _narrow_load_many),
+    "push": lambda o: all(number < _LOW or number == 14 for number in _listed(o[0])),
+    "pop": lambda o: all(number < _LOW or number == 15 for number in _listed(o[0])),
+    "cmp": lambda o: not o[1].startswith("#") or (_low(o[0]) and _fits(o[1], 255, 1)),
+    **dict.fromkeys(("bx", "it", "ite", "itt"), lambda o: True),
+    **dict.fromkeys(("moveq", "movgt", "movls", "movlt", "movne"), lambda o: not o[1].startswith("#") or _low(o[0])),
     "adds": lambda o: all(map(_low, o)),
-    "lsrs": lambda o: all(map(_low, o[:2])),
-    "rsbs": lambda o: all(map(_low, o[:2])),
+    **dict.fromkeys(("lsrs", "rsbs"), lambda o: all(map(_low, o[:2]))),
     "sxtb": lambda o: all(map(_low, o)),
     "subs": lambda o: len(o) == 2 and _low(o[0]) and _fits(o[1], 255, 1),
 }

@@ -18,19 +18,10 @@ _SUMS = ("r2", "r3", "r4", "r5")
 _OTHERS = ("r6", "r7", "r8", "r9")
 _WEIGHTS = ("r10", "r11", "r12", "lr")
 RESULT_BYTES = 128
-FRAME_OUTPUT = 0
-FRAME_STREAM_END = 4
-FRAME_STREAM = 8
-FRAME_POINTS = 12
-FRAME_COLUMNS = 16
-FRAME_PAIR_INPUT = 20
-FRAME_PAIR_OUTPUT = 24
-FRAME_LAST_PAIR = 28
-FRAME_LINE_INPUT = 32
-FRAME_LINE_OUTPUT = 36
-FRAME_LAST_LINE = 40
-FRAME_RESULTS = 44
-FRAME_BYTES = 48
+FRAME_OUTPUT, FRAME_STREAM_END, FRAME_STREAM, FRAME_POINTS, FRAME_COLUMNS, FRAME_PAIR_INPUT = range(0, 24, 4)
+FRAME_PAIR_OUTPUT, FRAME_LAST_PAIR, FRAME_LINE_INPUT, FRAME_LINE_OUTPUT, FRAME_LAST_LINE = range(24, 44, 4)
+FRAME_RESULTS, FRAME_BYTES = 44, 48
+"""Offsets in the stack frame, and its size."""
 
 
 @dataclass(frozen=True)
@@ -76,23 +67,8 @@ def emit(plan: WinogradPlan) -> Assembly:
     """The routine for all lines of tiles."""
     asm = Assembly()
     lines = -(-plan.target.shape[0] // TILE_ROWS)
-    _emit_prologue(asm, plan)
-    with asm.loop(lines, closing=("cmp r0, r3",), branch="bls"):
-        asm.emit(f"strd r0, r2, [sp, #{FRAME_LINE_INPUT}]")
-        _emit_column_transform(asm, plan)
-        _emit_pairs(asm, plan)
-        _emit_next(asm, lines, plan.target.shape[0], TILE_ROWS, FRAME_LINE_INPUT, FRAME_LAST_LINE, _row_steps(plan))
-    asm.emit(f"add sp, sp, #{FRAME_BYTES}", "pop {r4-r11, pc}")
-    return asm
-
-
-def _row_steps(plan: WinogradPlan) -> tuple[int, int]:
-    return plan.source.row_stride, plan.target.row_stride
-
-
-def _emit_prologue(asm: Assembly, plan: WinogradPlan) -> None:
-    """Registers: r0 input, r1 output, r2 scratch, r12 the stream. Scratch holds the points, then the transformed
-    columns."""
+    # Registers: r0 input, r1 output, r2 scratch, r12 the stream. Scratch holds the points, then the transformed
+    # columns.
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{FRAME_BYTES}")
     asm.add("r3", "r12", plan.stream_bytes, "r4")
     asm.emit(f"strd r3, r12, [sp, #{FRAME_STREAM_END}]")
@@ -102,6 +78,14 @@ def _emit_prologue(asm: Assembly, plan: WinogradPlan) -> None:
     asm.add("r2", "r1", plan.target.origin, "r3")
     asm.add("r3", "r0", (plan.target.shape[0] - TILE_ROWS) * plan.source.row_stride, "r4")
     asm.emit(f"str r3, [sp, #{FRAME_LAST_LINE}]")
+    with asm.loop(lines, closing=("cmp r0, r3",), branch="bls"):
+        asm.emit(f"strd r0, r2, [sp, #{FRAME_LINE_INPUT}]")
+        _emit_column_transform(asm, plan)
+        _emit_pairs(asm, plan)
+        steps = (plan.source.row_stride, plan.target.row_stride)
+        _emit_next(asm, lines, plan.target.shape[0], TILE_ROWS, FRAME_LINE_INPUT, FRAME_LAST_LINE, steps)
+    asm.emit(f"add sp, sp, #{FRAME_BYTES}", "pop {r4-r11, pc}")
+    return asm
 
 
 def _emit_next(
@@ -117,11 +101,7 @@ def _emit_next(
     if over:
         asm.add("r4", "r3", over * strides[0], "r4")
         asm.emit("cmp r0, r4", "itt eq")
-        _emit_conditional_step_back(asm, over, strides)
-
-
-def _emit_conditional_step_back(asm: Assembly, over: int, strides: tuple[int, int]) -> None:
-    asm.emit(f"subeq r0, r0, #{over * strides[0]}", f"subeq r2, r2, #{over * strides[1]}")
+        asm.emit(f"subeq r0, r0, #{over * strides[0]}", f"subeq r2, r2, #{over * strides[1]}")
 
 
 def _emit_column_transform(asm: Assembly, plan: WinogradPlan) -> None:

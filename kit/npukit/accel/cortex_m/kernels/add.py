@@ -43,20 +43,17 @@ class AddPlan:
 def add(layer: OpView, first: Layout, second: Layout, target: Layout) -> Kernel | Refusal:
     """The kernel that adds two tensors of pixels into a third, each with any border."""
     factors = add_rescaling(layer.net, layer.op)
-    reason = _refusal(layer, factors, (first, second, target))
-    if reason:
+    if reason := _refusal(layer, factors, (first, second, target)):
         return Refusal("add by table", reason)
     swapped = factors.first != ONE_HALF
     lines, elements = _lines((first, second, target))
-    plan = AddPlan(
-        lines, elements, (first, second, target), swapped, -factors.output.shift, layer.output_zero != INT8[0]
-    )
-    body = _emit(plan)
+    ties = layer.output_zero != INT8[0]
+    plan = AddPlan(lines, elements, (first, second, target), swapped, -factors.output.shift, ties)
     return Kernel(
         symbol=layer.name,
         variant="add by table",
         condition=f"the {'second' if swapped else 'first'} operand has the larger scale",
-        body=body,
+        body=_emit(plan),
         constants=(Constant(f"{layer.name}_table", _constants(layer, factors, plan)),),
         inputs=(first, second),
         output=target,
@@ -108,15 +105,16 @@ def _emit(plan: AddPlan) -> Assembly:
         asm.emit("mov r4, r0", "mov r0, r1", "mov r1, r4")
     asm.add("r3", "r12", 4 * (_CONSTANT_WORDS + _ENTRIES // 2), "r4")
     asm.emit("ldmia r12, {r11, r12}")
-    first, second, target = plan.layouts if not plan.swapped else (plan.layouts[1], plan.layouts[0], plan.layouts[2])
-    for register, layout in (("r0", first), ("r1", second), ("r2", target)):
+    first, second, target = plan.layouts
+    operands = tuple(zip(("r0", "r1", "r2"), (second, first, target) if plan.swapped else plan.layouts, strict=True))
+    for register, layout in operands:
         asm.add(register, register, layout.origin, "r4")
     if plan.lines > 1:
         asm.constant("r10", plan.lines)
     with asm.loop(plan.lines, closing=("subs r10, #1",)):
         _emit_line(asm, plan)
         if plan.lines > 1:
-            for register, layout in (("r0", first), ("r1", second), ("r2", target)):
+            for register, layout in operands:
                 stride = layout.column_stride if layout.transposed else layout.row_stride
                 asm.add(register, register, stride - plan.elements, "r4")
     asm.emit("pop {r4-r11, pc}")

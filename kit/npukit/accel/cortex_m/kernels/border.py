@@ -50,13 +50,12 @@ def _kernel(
         return Refusal(variant, "planes have no border")
     if source.transposed != target.transposed:
         return Refusal(variant, "the tensors are transposed differently")
-    body = _emit(_plan(target, copies=copies))
     pattern = np.full(4, zero_point & 0xFF, np.uint8).view(np.uint32)
     return Kernel(
         symbol=symbol,
         variant=variant,
         condition="pixels",
-        body=body,
+        body=_emit(_plan(target, copies=copies)),
         constants=(Constant(f"{symbol}_pattern", pattern),),
         inputs=(source,),
         output=target,
@@ -70,14 +69,8 @@ def _plan(layout: Layout, *, copies: bool) -> BorderPlan:
     if layout.transposed:
         height, width, top, left, bottom, right = width, height, left, top, right, bottom
     line = (left + width + right) * channels
-    return BorderPlan(
-        top * line + left * channels,
-        height,
-        width * channels,
-        (right + left) * channels,
-        right * channels + bottom * line,
-        copies,
-    )
+    before, between, after = top * line + left * channels, (right + left) * channels, right * channels + bottom * line
+    return BorderPlan(before, height, width * channels, between, after, copies)
 
 
 @cache
@@ -117,17 +110,10 @@ def _emit_line(asm: Assembly, plan: BorderPlan) -> None:
 
 
 def _emit_fill(asm: Assembly, count: int) -> None:
-    """Fill `count` bytes from r1 on with the zero point. r1 advances."""
+    """Fill `count` bytes from r1 on with the zero point. Words may be unaligned. r1 advances."""
     asm.comment(f"{count} bytes of zero points")
     chunks = count // _CHUNK if count >= 2 * _CHUNK else 0
     rounds, single = divmod(chunks, _UNROLLED_CHUNKS)
-    if chunks:
-        _emit_chunks(asm, rounds, single)
-    _emit_words(asm, count - chunks * _CHUNK)
-
-
-def _emit_chunks(asm: Assembly, rounds: int, single: int) -> None:
-    """Fill 32 bytes at a time, by words: a tensor's bytes need not be aligned."""
     if rounds > 1:
         asm.add("r3", "r1", rounds * _UNROLLED_CHUNKS * _CHUNK, "r2")
     with asm.loop(max(rounds, 1), closing=("cmp r1, r3",)):
@@ -135,9 +121,11 @@ def _emit_chunks(asm: Assembly, rounds: int, single: int) -> None:
             _emit_words(asm, _CHUNK)
     for _ in range(single):
         _emit_words(asm, _CHUNK)
+    _emit_words(asm, count - chunks * _CHUNK)
 
 
 def _emit_words(asm: Assembly, count: int) -> None:
+    """Fill by words, then by smaller stores for the rest."""
     for size, store in _STORES:
         for _ in range(count // size):
             asm.emit(f"{store} r4, [r1], #{size}")

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, REACH, USUAL_WORTH, CodeWorth
-from npukit.accel.cortex_m.code.block_shape import BlockShape, Density, Packing, Stores, Unrolling
+from npukit.accel.cortex_m.code.block import BlockShape, Density, Packing, Stores, Unrolling
 from npukit.accel.cortex_m.code.convolution_code import FRAME_BYTES, ConvolutionPlan, PairWalk, emit
 from npukit.accel.cortex_m.code.gather import ByteRun, Gather
 from npukit.accel.cortex_m.code.requantize import (
@@ -38,14 +38,13 @@ def convolution(
 ) -> Kernel | Refusal:
     """The convolution from one layout to another. `worth`: the time that code must save."""
     variant = f"gemm{density.value} to {target.order.value}"
-    reason = _refusal(layer, source, target)
-    if reason:
+    if reason := _refusal(layer, source, target):
         return Refusal(variant, reason)
-    walk = walk_over(layer, source, target)
-    if walk is None:
+    if not (walk := walk_over(layer, source, target)):
         return Refusal(variant, "a single output pixel has no pair")
     reasons: list[str] = []
-    for packing, exponents in _choices(layer, target, density):
+    packings = (Packing.PAIR_WORDS, Packing.HALFWORDS) if target.order is Order.PLANES16 else (Packing.BYTES,)
+    for packing, exponents in ((p, e) for p in packings for e in _exponent_choices(layer, density, p)):
         attempt = _attempt(layer, source, target, density, packing, exponents, walk, worth)
         if isinstance(attempt, Kernel):
             return attempt
@@ -59,12 +58,6 @@ def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
     if target.order is not Order.PIXELS and layer.output_zero != INT8[0]:
         return f"planes need the zero point {INT8[0]}, it is {layer.output_zero}"
     return layer.border_refusal(source) or clamp_refusal(layer.clamp)
-
-
-def _choices(layer: OpView, target: Layout, density: Density) -> Iterator[tuple[Packing, int | np.ndarray]]:
-    """Ways to store results, each with its exponents, the fastest first."""
-    packings = (Packing.PAIR_WORDS, Packing.HALFWORDS) if target.order is Order.PLANES16 else (Packing.BYTES,)
-    return ((p, exponents) for p in packings for exponents in _exponent_choices(layer, density, p))
 
 
 def _exponent_choices(layer: OpView, density: Density, packing: Packing) -> list[int | np.ndarray]:
@@ -121,51 +114,35 @@ def _attempt(
     unsigned = target.order is not Order.PIXELS
     fast = fast_requantization(layer.requantization, layer.output_zero, exponents, unsigned=unsigned)
     scaled = packing is Packing.PAIR_WORDS and density is Density.HALFWORDS
-    gather = Gather(
-        tuple(runs(layer, source)),
-        walk.input_step,
-        scaled,
-        4 if density is Density.HALFWORDS else 8,
-        layer.window_origin(source),
-        walk.input_line if walk.lines > 1 else 0,
-    )
+    multiple, line_step = 4 if density is Density.HALFWORDS else 8, walk.input_line if walk.lines > 1 else 0
+    windows, origin = tuple(runs(layer, source)), layer.window_origin(source)
+    gather = Gather(windows, walk.input_step, scaled, multiple, origin, line_step)
     blocks = _blocks(layer, gather, fast, density)
     if isinstance(blocks, str):
         return blocks
-    stores = Stores(packing, walk.output_step, target.channel_stride, unsigned)
-    if stores.pixel_step > REACH:
-        return f"pixels of {stores.pixel_step} bytes are too large for immediate offsets"
-    shape = BlockShape(
-        gather.depth, layer.output_shape[2], density, fast.exponent, fast.needs_ties, blocks.left_shift, stores
-    )
-    return _fastest(layer, source, target, walk, gather, shape, blocks, worth)
+    if walk.output_step > REACH:
+        return f"pixels of {walk.output_step} bytes are too large for immediate offsets"
+    stores, channels = Stores(packing, walk.output_step, target.channel_stride, unsigned), layer.output_shape[2]
+    shape = BlockShape(gather.depth, channels, density, fast.exponent, fast.needs_ties, blocks.left_shift, stores)
+    plan = ConvolutionPlan(walk, gather, shape, gather.origin, target.origin)
+    return _fastest(layer, source, target, plan, blocks, worth)
 
 
 def _blocks(layer: OpView, gather: Gather, fast: FastRequantization, density: Density) -> Blocks | str:
     """Weights and biases in the form of the stream, or the reason why they do not fit."""
     magnitude = layer.accumulators.magnitude
-    reason = overflow(fast, magnitude)
-    if reason:
+    if reason := overflow(fast, magnitude):
         return reason
     flat = layer.filter.weights.astype(np.int64).reshape(layer.output_shape[2], -1)
     weights = np.where(gather.order >= 0, flat[:, np.maximum(gather.order, 0)], 0)
     biases = layer.filter.bias - layer.input_zero * flat.sum(1)
     if density is Density.HALFWORDS:
-        return _prescaled(weights, biases, fast, BYTE_BITS if gather.scaled else 0)
-    return _shifted(weights, biases, fast, magnitude)
-
-
-def _prescaled(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization, scale_bits: int) -> Blocks | str:
-    prescale = fast.prescale - scale_bits
-    if prescale.min() < 0:
-        return "inputs scaled by 256 already exceed the prescaling"
-    scaled = weights << prescale[:, None]
-    return prescale_refusal(fast, scaled) or Blocks(scaled, biases << fast.prescale, fast, None)
-
-
-def _shifted(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization, magnitude: np.ndarray) -> Blocks | str:
-    reason = bytes_refusal(weights, fast, magnitude)
-    if reason:
+        prescale = fast.prescale - (BYTE_BITS if gather.scaled else 0)
+        if prescale.min() < 0:
+            return "inputs scaled by 256 already exceed the prescaling"
+        scaled = weights << prescale[:, None]
+        return prescale_refusal(fast, scaled) or Blocks(scaled, biases << fast.prescale, fast, None)
+    if reason := bytes_refusal(weights, fast, magnitude):
         return reason
     first = fast.prescale[0::2]
     left = bool(first.min() >= BYTE_BITS)
@@ -175,29 +152,22 @@ def _shifted(weights: np.ndarray, biases: np.ndarray, fast: FastRequantization, 
 
 
 def _fastest(
-    layer: OpView,
-    source: Layout,
-    target: Layout,
-    walk: PairWalk,
-    gather: Gather,
-    shape: BlockShape,
-    blocks: Blocks,
-    worth: CodeWorth,
+    layer: OpView, source: Layout, target: Layout, plan: ConvolutionPlan, blocks: Blocks, worth: CodeWorth
 ) -> Kernel:
     """The kernel with the cheapest unrolling."""
-    plan = ConvolutionPlan(walk, gather, shape, layer.window_origin(source), target.origin)
+    shape, fast = plan.shape, blocks.fast
     body = min((emit(plan, unrolling) for unrolling in _unrollings(shape)), key=lambda body: body.cost(worth))
     return Kernel(
         symbol=layer.name,
         variant=f"gemm{shape.density.value} to {target.order.value}, {shape.stores.packing.value}",
-        condition=f"exponents {_span(blocks.fast.exponents)}, prescaled by 2^{_span(blocks.fast.prescale)}",
+        condition=f"exponents {_span(fast.exponents)}, prescaled by 2^{_span(fast.prescale)}",
         body=body,
         constants=(Constant(f"{layer.name}_stream", block_stream(blocks, shape)),),
         inputs=(source,),
         output=target,
         scratch_bytes=4 * shape.depth,
         stack_bytes=FRAME_BYTES + PUSHED_BYTES,
-        sweeps=walk.lines * walk.pairs,
+        sweeps=plan.walk.lines * plan.walk.pairs,
     )
 
 
@@ -207,11 +177,13 @@ def _span(values: np.ndarray) -> str:
 
 
 def _unrollings(shape: BlockShape) -> Iterator[Unrolling]:
-    seen = set()
+    """The candidate unrollings that differ for the shape and keep the stores within reach."""
+    seen: set[tuple[int, int]] = set()
     for unrolling in _UNROLLINGS:
         blocks = min(unrolling.blocks, max(shape.channels // 4 * 2, 2))
         if shape.stores.far or 2 * blocks * shape.stores.channel_step + shape.stores.pixel_step > REACH:
             blocks = 2
-        if (blocks, min(unrolling.steps, shape.steps)) not in seen:
-            seen.add((blocks, min(unrolling.steps, shape.steps)))
+        known = blocks, min(unrolling.steps, shape.steps)
+        if known not in seen:
+            seen.add(known)
             yield Unrolling(blocks, unrolling.steps)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, USUAL_WORTH, WORD_ORDER, CodeWorth
-from npukit.accel.cortex_m.code.block_shape import Density
+from npukit.accel.cortex_m.code.block import Density
 from npukit.accel.cortex_m.code.dense_code import FRAME_BYTES, STEP, DensePlan, emit
 from npukit.accel.cortex_m.code.requantize import (
     FastRequantization,
@@ -43,10 +43,13 @@ def dense(
     reason = clamp_refusal(layer.clamp)
     if reason:
         return Refusal(variant, reason)
-    shared, magnitude, reason = _shared(layer), layer.accumulators.magnitude, ""
+    shared, magnitude, reason = _has_one_multiplier(layer), layer.accumulators.magnitude, ""
     if fast := _rounded(layer, density, magnitude) if shared else None:
         return _fastest(layer, (source, target), fast, density, shared, worth)
-    for exponent in _exponent_choices(layer, density, shared):
+    choices = common_exponents(layer.requantization)
+    if shared and density is Density.BYTES:  # leaves the first sum of a pair unshifted
+        choices = [choices[-1] + BYTE_BITS - 2]
+    for exponent in choices:
         fast = fast_requantization(layer.requantization, layer.output_zero, exponent)
         reason = overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) or ""
         if not reason:
@@ -54,13 +57,9 @@ def dense(
     return Refusal(variant, reason)
 
 
-def _exponent_choices(layer: OpView, density: Density, shared: bool) -> list[int]:
-    """Common exponents worth trying. With a single multiplier and bytes, the exponent that leaves the first sum of a
-    pair unshifted."""
-    common = common_exponents(layer.requantization)
-    if shared and density is Density.BYTES:
-        return [common[-1] + BYTE_BITS - 2]
-    return common
+def _has_one_multiplier(layer: OpView) -> bool:
+    r = layer.requantization
+    return bool((r.multipliers == r.multipliers[0]).all() and (r.shifts == r.shifts[0]).all())
 
 
 def _rounded(layer: OpView, density: Density, magnitude: np.ndarray) -> FastRequantization | None:
@@ -70,11 +69,6 @@ def _rounded(layer: OpView, density: Density, magnitude: np.ndarray) -> FastRequ
         return None
     fast = rounded_requantization(layer.requantization, layer.output_zero)
     return None if rounded_overflow(fast, magnitude) or _density_refusal(layer, fast, density, magnitude) else fast
-
-
-def _shared(layer: OpView) -> bool:
-    r = layer.requantization
-    return bool((r.multipliers == r.multipliers[0]).all() and (r.shifts == r.shifts[0]).all())
 
 
 def _density_refusal(layer: OpView, fast: FastRequantization, density: Density, magnitude: np.ndarray) -> str | None:
@@ -99,13 +93,12 @@ def _fastest(
         DensePlan(inputs, outputs, density, exponent, ties, shared, rounded, left, blocks, steps)
         for blocks, steps in _UNROLLINGS
     ]
-    emitted = [(plan, emit(plan)) for plan in plans]
-    plan, body = min(emitted, key=lambda e: e[1].cost(worth))
+    plan = min(plans, key=lambda plan: emit(plan).cost(worth))
     return Kernel(
         symbol=layer.name,
         variant=f"dense{density.value}",
         condition=f"exponent {plan.exponent}, " + ("one multiplier" if shared else "a multiplier per channel"),
-        body=body,
+        body=emit(plan),
         constants=(Constant(f"{layer.name}_stream", _stream(layer, fast, plan)),),
         inputs=layouts[:1],
         output=layouts[1],
@@ -125,7 +118,9 @@ def _stream(layer: OpView, fast: FastRequantization, plan: DensePlan) -> np.ndar
         biases[0::2] = 256 * biases[0::2] + biases[1::2]
         shifts = prescale.copy()
         shifts[0::2] = (prescale[0::2] - BYTE_BITS) * (1 if plan.left_shift else -1)
-    words: list[np.ndarray] = [_shared_words(fast)] if plan.shared else []
+    words: list[np.ndarray] = []
+    if plan.shared:
+        words.append(_shared_words(fast))
     for index in range(plan.blocks):
         rows = slice(4 * index, 4 * index + 4)
         words += [biases[rows], _block_weights(weights[rows], plan, backwards=index % 2 == 1)]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from npukit.accel.cortex_m.code.assembly import PUSHED_BYTES, REACH, USUAL_WORTH, CodeWorth
-from npukit.accel.cortex_m.code.depthwise_code import emit, scalars_of
-from npukit.accel.cortex_m.code.depthwise_plan import FRAME_BYTES, DepthwisePlan
+from npukit.accel.cortex_m.code.depthwise_code import FRAME_BYTES, DepthwisePlan, emit, scalars_of
 from npukit.accel.cortex_m.code.planes import (
     RESIDENT_KERNEL,
     RESIDENT_ROWS,
@@ -43,8 +42,7 @@ visual wake words takes 0.2 % longer (`benchmarks/core/kernel_constants.md`)."""
 def depthwise(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = USUAL_WORTH) -> Kernel | Refusal:
     """The depthwise convolution from planes to another layout. `worth`: the time that code must save."""
     variant = f"depthwise {source.order.value} to {target.order.value}"
-    reason = _refusal(layer, source, target)
-    if reason:
+    if reason := _refusal(layer, source, target):
         return Refusal(variant, reason)
     for exponents in (*common_exponents(layer.requantization), smallest_exponents(layer.requantization)):
         unsigned = target.order is not Order.PIXELS
@@ -77,14 +75,12 @@ def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
 def _fastest(
     layer: OpView, source: Layout, target: Layout, fast: FastRequantization, variant: str, worth: CodeWorth
 ) -> Kernel:
-    plans = _plans(layer, source, target, fast)
-    emitted = [(plan, emit(plan)) for plan in plans]
-    plan, body = min(emitted, key=lambda e: e[1].cost(worth))
+    plan = min(_plans(layer, source, target, fast), key=lambda plan: emit(plan).cost(worth))
     return Kernel(
         symbol=layer.name,
         variant=variant,
         condition=f"exponents up to {fast.exponents.max()}, input zero point {layer.input_zero}",
-        body=body,
+        body=emit(plan),
         constants=(Constant(f"{layer.name}_channels", _constants(layer, plan, fast)),),
         inputs=(source,),
         output=target,
@@ -101,28 +97,14 @@ def _plans(layer: OpView, source: Layout, target: Layout, fast: FastRequantizati
     weights = resident_weights(halfwords=halfwords) if resident else streamed_weights(kernel, halfwords=halfwords)
     height = RESIDENT_ROWS if resident else 1
     columns = tuple(groups(across, height, halfwords=halfwords))
-    return [
-        DepthwisePlan(
-            layer.input_shape[2],
-            down.stride,
-            source,
-            target,
-            fast.exponent,
-            fast.needs_ties,
-            resident,
-            weights,
-            tuple(tiles(down, height)),
-            columns,
-            unrolled,
-        )
-        for unrolled in (*_COLUMN_ROUNDS, len(columns))
-    ]
+    common = layer.input_shape[2], down.stride, source, target, fast.exponent, fast.needs_ties, resident, weights
+    rows = tuple(tiles(down, height))
+    return [DepthwisePlan(*common, rows, columns, unrolled) for unrolled in (*_COLUMN_ROUNDS, len(columns))]
 
 
 def _lines(layer: OpView, source: Layout) -> tuple[Line, Line]:
     """The lines down and across the planes as stored, transposed or not."""
-    window = layer.window
-    sizes = (layer.input_shape, layer.output_shape, window.kernel, window.strides, window.padding)
+    sizes = (layer.input_shape, layer.output_shape, layer.window.kernel, layer.window.strides, layer.window.padding)
     down, across = (Line(*(size[axis] for size in sizes)) for axis in (0, 1))
     return (across, down) if source.transposed else (down, across)
 

@@ -35,13 +35,15 @@ def products(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = U
     reason = _layouts_refusal(layer, source, target)
     if reason:
         return Refusal(variant, reason)
-    windows = [ByteRun(0, layer.filter.weights[0].size, 0)] if _is_dense(layer) else [*runs(layer, source)]
+    if _is_dense(layer):
+        windows, walk, origin = [ByteRun(0, layer.filter.weights[0].size, 0)], _ONE_PIXEL, 0
+    else:
+        windows, walk = [*runs(layer, source)], walk_over(layer, source, target) or _ONE_PIXEL
+        origin = layer.window_origin(source)
     chunks = tuple(run.start + at for run in windows for at in range(0, run.length, CHUNK))
-    walk = (None if _is_dense(layer) else walk_over(layer, source, target)) or _ONE_PIXEL
     steps = [*np.abs(np.diff(chunks)).tolist(), walk.input_step, walk.output_step]
     if max(steps) > REACH:
         return Refusal(variant, f"steps of {max(steps)} bytes are too long for an immediate")
-    origin = 0 if _is_dense(layer) else layer.window_origin(source)
     plans = [
         ProductsPlan(walk, chunks, layer.output_shape[2], *_rounding(layer), origin, target.origin, unrolled)
         for unrolled in unrollings(chunks)

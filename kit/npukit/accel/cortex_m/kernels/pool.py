@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from npukit.accel.cortex_m.code.assembly import PAIR_REACH, REACH, Assembly
@@ -48,17 +47,15 @@ class PoolPlan:
 def pool(layer: OpView, source: Layout, target: Layout) -> Kernel | Refusal:
     """The pool from one tensor of pixels to another."""
     variant = "average pool" if isinstance(layer.attributes, AveragePool) else "max pool"
-    reason = _refusal(layer, source, target)
-    if reason:
+    if reason := _refusal(layer, source, target):
         return Refusal(variant, reason)
     aligned = all(stride % 4 == 0 for stride in (source.row_stride, source.column_stride, layer.input_shape[2]))
     plan = PoolPlan(layer, source, target, 8 if aligned and layer.input_shape[2] % 8 == 0 else 4)
-    body = _emit(plan)
     return Kernel(
         symbol=layer.name,
         variant=variant,
         condition=f"windows of {layer.window.kernel[0]}x{layer.window.kernel[1]} without padding",
-        body=body,
+        body=_emit(plan),
         inputs=(source,),
         output=target,
         stack_bytes=36 + _FRAME_BYTES,
@@ -75,10 +72,7 @@ def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
     return clamp_refusal(layer.clamp)
 
 
-_FRAME_ROW_OUTPUT = 0
-_FRAME_ROWS = 8
-_FRAME_COLUMNS = 12
-_FRAME_BYTES = 20
+_FRAME_ROW_OUTPUT, _FRAME_ROWS, _FRAME_COLUMNS, _FRAME_BYTES = 0, 8, 12, 20
 
 
 def _emit(plan: PoolPlan) -> Assembly:
@@ -131,15 +125,14 @@ def _emit_window(asm: Assembly, plan: PoolPlan) -> None:
 
 
 def _emit_group(asm: Assembly, plan: PoolPlan) -> None:
-    average = plan.averages
     words = plan.bytes // 4
     asm.comment(f"{plan.bytes} channels of a window")
-    if average:
+    if plan.averages:
         asm.emit(*(f"mov {s}, #0" for s in _SUMS[: 2 * words]))
     else:
         asm.emit(*(f"ldr {s}, [r0, #{4 * i}]" for i, s in enumerate(_SUMS[:words])))
     _emit_taps(asm, plan)
-    if average:
+    if plan.averages:
         _emit_averages(asm, plan, words)
     else:
         asm.emit(*(f"str {s}, [r1, #{4 * i}]" for i, s in enumerate(_SUMS[:words])))
@@ -190,15 +183,8 @@ def _emit_tap(asm: Assembly, plan: PoolPlan, offset: int) -> None:
 def _emit_averages(asm: Assembly, plan: PoolPlan, words: int) -> None:
     """Divide the sums. Halves round away from zero."""
     half = plan.layer.window.taps // 2
-    for index, pair in _sums_with_offsets(words):
-        for take, offset in (("sxth r8, {}", pair), ("asr r8, {}, #16", pair + 2)):
-            asm.emit(take.format(_SUMS[index]), "cmp r8, #0", "ite gt")
-            asm.emit(
-                f"addgt r8, r8, #{half}", f"suble r8, r8, #{half}", "sdiv r8, r8, r12", f"strb r8, [r1, #{offset}]"
-            )
-
-
-def _sums_with_offsets(words: int) -> Iterator[tuple[int, int]]:
-    """Each register of two sums, with the channel of its lower half."""
-    for index in range(2 * words):
-        yield index, index // 2 * 4 + index % 2
+    for index, sums in enumerate(_SUMS[: 2 * words]):
+        channel = index // 2 * 4 + index % 2
+        for take, offset in ((f"sxth r8, {sums}", channel), (f"asr r8, {sums}, #16", channel + 2)):
+            asm.emit(take, "cmp r8, #0", "ite gt", f"addgt r8, r8, #{half}", f"suble r8, r8, #{half}")
+            asm.emit("sdiv r8, r8, r12", f"strb r8, [r1, #{offset}]")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from npukit.accel.cortex_m.code.assembly import Assembly
 
@@ -15,6 +16,13 @@ _FIRST = 4
 UNROLLED = 16
 """Numbers per pass of the loop: with 4 a vision transformer takes 0.7 % longer, with 64, whose rests are longer, 0.3 %
 (`benchmarks/core/kernel_constants.md`)."""
+
+
+class Around(NamedTuple):
+    """A loop around contiguous elements: its rounds, and the stride in bytes of each pointer."""
+
+    size: int
+    strides: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,29 @@ def unrolled(
     _each(emit, rest, at_once)
     asm.add("r0", "r0", -rounds * UNROLLED if back else rest, "r4")
     asm.add("r1", "r1", 0 if back else rest, "r4")
+
+
+def nested(
+    asm: Assembly,
+    around: Sequence[Around],
+    pointers: Sequence[str],
+    moved: Sequence[int],
+    counters: Sequence[str],
+    emit: Callable[[str], None],
+) -> None:
+    """Loops around `emit`, which moves the pointers by `moved` bytes and takes the next free counter. The pointers end
+    behind the last round of the outermost loop. r4 is spare."""
+    counter, *others = (*counters, "")
+    if not around:
+        emit(counter)
+        return
+    (size, strides), *inner = around
+    inside = [inner[0].size * stride for stride in inner[0].strides] if inner else moved
+    asm.constant(counter, size)
+    with asm.loop(size, closing=(f"subs {counter}, #1",)):
+        nested(asm, inner, pointers, moved, others[:-1], emit)
+        for register, stride, already in zip(pointers, strides, inside, strict=True):
+            asm.add(register, register, stride - already, "r4")
 
 
 def _each(emit: Callable[[int, int], None], count: int, at_once: int) -> None:

@@ -16,7 +16,7 @@ from npukit.accel.cortex_m.kernels.rows import UNROLLED, RowPart, Strides, each_
 from npukit.net.ops.softmax import ACCUMULATOR_INTEGER_BITS
 from npukit.net.requantize import rounding_shift_right
 
-LONGEST = 4095
+LONGEST_SOFTMAX = 4095
 """Longest row in elements: the sum of its exponentials, each at most 2^19, fits 31 bits."""
 ENTRIES = 256
 LONG = 64
@@ -26,8 +26,7 @@ _NEG_32_OVER_17 = -1010580540
 
 
 def softmax_tables(exponentials: np.ndarray, length: int) -> np.ndarray:
-    """The exponentials of all differences, given from 0 downwards, in the order of the routine; for a long row also
-    their terms."""
+    """The exponentials, given from difference 0 downwards, in the routine's order; for a long row also their terms."""
     rising = exponentials[::-1]
     terms = rounding_shift_right(rising, ACCUMULATOR_INTEGER_BITS)
     return np.concatenate([rising, *([terms] if length >= LONG else [])]).astype(np.int32)
@@ -61,15 +60,15 @@ def _emit_largest(asm: Assembly, length: int) -> None:
             asm.emit(f"ldrsb r4, [r0, #{place}]", "cmp r4, r5", "it gt", "movgt r5, r4")
         return
     asm.emit("mov r5, #0x80808080")
-    unrolled(asm, length, _LANES, lambda first, count: _emit_larger(asm, first + count - _LANES), end="r10", back=True)
+
+    def emit(first: int, count: int) -> None:
+        """Maxima of the bytes in r5 and of four numbers. The last four of a row may overlap the four before."""
+        asm.emit(f"ldr r4, [r0, #{first + count - _LANES}]", *_LARGER)
+
+    unrolled(asm, length, _LANES, emit, end="r10", back=True)
     for bits in (16, 8):
         asm.emit(f"ror r4, r5, #{bits}", *_LARGER)
     asm.emit("sxtb r5, r5")
-
-
-def _emit_larger(asm: Assembly, place: int) -> None:
-    """Maxima of the bytes in r5 and of four numbers. The last four of a row may overlap the four before."""
-    asm.emit(f"ldr r4, [r0, #{place}]", *_LARGER)
 
 
 _LANES = 4

@@ -35,15 +35,13 @@ class PlanesPlan:
 def copy_to_planes(symbol: str, source: Layout, target: Layout, zero_point: int) -> Kernel | Refusal:
     """The kernel that copies each channel of a tensor of pixels into a plane of values less the zero point, for any
     zero point."""
-    reason = _refusal(source, target)
-    if reason:
+    if reason := _refusal(source, target):
         return Refusal(VARIANT, reason)
-    body = _emit(PlanesPlan(source, zero_point))
     return Kernel(
         symbol=symbol,
         variant=VARIANT,
         condition=f"zero point {zero_point}",
-        body=body,
+        body=_emit(PlanesPlan(source, zero_point)),
         inputs=(source,),
         output=target,
         stack_bytes=20,

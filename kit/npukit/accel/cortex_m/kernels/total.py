@@ -32,8 +32,8 @@ def total(count: int, parts: int) -> Assembly:
     asm, pointers = Assembly(), [f"r{number}" for number in range(parts)]
     asm.emit("push {r4-r11, lr}")
     for number, register in enumerate(("lr", "r12"), parts):
-        held = f"mov {register}, r{number}"
-        asm.emit(held if number < _IN_REGISTERS else _loaded(register, number))
+        on_stack = PUSHED_BYTES + _WORD * (number - _IN_REGISTERS)
+        asm.emit(f"mov {register}, r{number}" if number < _IN_REGISTERS else f"ldr {register}, [sp, #{on_stack}]")
     asm.emit(f"add r7, lr, #{count}")
     with asm.loop(count, closing=("cmp lr, r7",)):
         asm.emit(*(f"ldr {part}, [{pointer}], #{_WORD}" for part, pointer in zip(_PARTS, pointers, strict=False)))
@@ -44,7 +44,3 @@ def total(count: int, parts: int) -> Assembly:
         asm.emit("strb r4, [lr], #1")
     asm.emit("pop {r4-r11, pc}")
     return asm
-
-
-def _loaded(register: str, number: int) -> str:
-    return f"ldr {register}, [sp, #{PUSHED_BYTES + _WORD * (number - _IN_REGISTERS)}]"

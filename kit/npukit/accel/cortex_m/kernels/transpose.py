@@ -172,7 +172,11 @@ class _Along:
         words, rest = divmod(self.axis.size * self.item, _WORD)
         self._words(words - rounds * _UNROLLED_WORDS)
         for _ in range(rest // self.item):
-            self._element()
+            for name, base, stride in ((_LOADS, "r0", self.axis.source), (_STORES, "r1", self.axis.target)):
+                if stride <= INDEX_REACH:
+                    self.asm.emit(f"{name[self.item]} lr, [{base}], #{stride}")
+                else:
+                    self.asm.emit(f"{name[self.item]} lr, [{base}]", f"add {base}, {base}, r10")
 
     @property
     def passes(self) -> tuple[int, int]:
@@ -225,19 +229,6 @@ class _Along:
         if self._stride > INDEX_REACH:
             shift = (_WORD // self.item).bit_length() - 1
             self.asm.emit(f"add {base}, {base}, r10, lsl #{shift}" if shift else f"add {base}, {base}, r10")
-
-    def _element(self) -> None:
-        self.asm.emit(f"{_LOADS[self.item]} lr, {self._one('r0', self.axis.source)}")
-        self._step("r0", self.axis.source)
-        self.asm.emit(f"{_STORES[self.item]} lr, {self._one('r1', self.axis.target)}")
-        self._step("r1", self.axis.target)
-
-    def _one(self, base: str, stride: int) -> str:
-        return f"[{base}], #{stride}" if stride <= INDEX_REACH else f"[{base}]"
-
-    def _step(self, base: str, stride: int) -> None:
-        if stride > INDEX_REACH:
-            self.asm.emit(f"add {base}, {base}, r10")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from npukit.accel.cortex_m.code.assembly import USUAL_WORTH, CodeWorth
-from npukit.accel.cortex_m.code.block_shape import Density
+from npukit.accel.cortex_m.code.block import Density
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels import helium
 from npukit.accel.cortex_m.kernels.add import add
@@ -25,8 +25,10 @@ def kernels(
     layer: OpView, sources: Sequence[Layout], target: Layout, worth: CodeWorth = USUAL_WORTH
 ) -> Iterator[Kernel | Refusal]:
     """Every variant between the given layouts. `worth`: the time that code must save."""
-    if layer.helium:
-        yield from _vectors(layer, sources[0], target, worth)
+    if layer.helium and isinstance(layer.attributes, Conv2d | Dense):
+        yield helium.products(layer, sources[0], target, worth)
+    if layer.helium and isinstance(layer.attributes, DepthwiseConv2d):
+        yield helium.depthwise(layer, sources[0], target)
     match layer.attributes:
         case Conv2d():
             yield from (convolution(layer, sources[0], target, density, worth) for density in Density)
@@ -42,11 +44,3 @@ def kernels(
         case Reshape():
             yield copy_with_border(layer.name, sources[0], target, layer.input_zero)
             yield copy_to_planes(layer.name, sources[0], target, layer.input_zero)
-
-
-def _vectors(layer: OpView, source: Layout, target: Layout, worth: CodeWorth) -> Iterator[Kernel | Refusal]:
-    match layer.attributes:
-        case Conv2d() | Dense():
-            yield helium.products(layer, source, target, worth)
-        case DepthwiseConv2d():
-            yield helium.depthwise(layer, source, target)

@@ -44,33 +44,28 @@ _GAIN_BITS = 2
 
 def winograd(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = USUAL_WORTH) -> Kernel | Refusal:
     """The convolution from pixels to pixels."""
-    reason = _refusal(layer, source, target)
-    if reason:
+    if reason := _refusal(layer, source, target):
         return Refusal(VARIANT, reason)
     for exponent in common_exponents(layer.requantization):
         fast = fast_requantization(layer.requantization, layer.output_zero, exponent)
         weights = _transformed(layer, fast)
-        reason = overflow(fast, layer.accumulators.magnitude) or _weights_refusal(weights)
+        largest = int(np.abs(weights).max())
+        reason = overflow(fast, layer.accumulators.magnitude)
+        if not reason and largest > LARGEST_WEIGHT:
+            reason = f"a transformed weight of {largest} exceeds 16 bits"
         if not reason:
             return _generated(layer, source, target, fast, weights, worth)
     return Refusal(VARIANT, str(reason))
 
 
 def _generated(
-    layer: OpView,
-    source: Layout,
-    target: Layout,
-    fast: FastRequantization,
-    weights: np.ndarray,
-    worth: CodeWorth,
+    layer: OpView, source: Layout, target: Layout, fast: FastRequantization, weights: np.ndarray, worth: CodeWorth
 ) -> Kernel:
-    exponent = int(fast.exponents[0])
+    exponent, origin = int(fast.exponents[0]), layer.window_origin(source)
     streams = {looped: _stream(layer, weights, fast, looped) for looped in (False, True)}
     plans = (
-        WinogradPlan(
-            source, target, layer.window_origin(source), exponent, fast.needs_ties, streams[looped].nbytes, looped
-        )
-        for looped in streams
+        WinogradPlan(source, target, origin, exponent, fast.needs_ties, stream.nbytes, looped)
+        for looped, stream in streams.items()
     )
     plan = min(plans, key=lambda plan: emit(plan).cost(worth))
     body, stream = emit(plan), streams[plan.looped]
@@ -117,13 +112,6 @@ def _transformed(layer: OpView, fast: FastRequantization) -> np.ndarray:
     return ordered << shift[:, None, None, None]
 
 
-def _weights_refusal(weights: np.ndarray) -> str | None:
-    largest = int(np.abs(weights).max())
-    if largest > LARGEST_WEIGHT:
-        return f"a transformed weight of {largest} exceeds 16 bits"
-    return None
-
-
 def _stream(layer: OpView, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
     """The stream, by channel pair: weights in reading order, biases before row 1, constants of both channels.
 
@@ -139,10 +127,7 @@ def _stream(layer: OpView, weights: np.ndarray, fast: FastRequantization, looped
     tables = (fast.ties,) if fast.needs_ties else ()
     constants = np.stack([*tables, fast.multipliers, fast.addends], 1).reshape(channels // 2, -1)
     none = biases[0] * 0 if looped else biases[0, :0]
-    blocks = [
-        np.concatenate(
-            [none, rows[0].ravel(), bias, rows[1].ravel(), none, rows[2].ravel(), none, rows[3].ravel(), last]
-        )
-        for rows, bias, last in zip(words, biases, constants, strict=True)
-    ]
-    return (np.concatenate(blocks) & 0xFFFFFFFF).astype(np.uint32)
+    parts: list[np.ndarray] = []
+    for rows, bias, last in zip(words, biases, constants, strict=True):
+        parts += [none, rows[0].ravel(), bias, rows[1].ravel(), none, rows[2].ravel(), none, rows[3].ravel(), last]
+    return (np.concatenate(parts) & 0xFFFFFFFF).astype(np.uint32)

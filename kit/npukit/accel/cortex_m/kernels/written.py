@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
+from npukit.accel.cortex_m.kernels.rows import Around, nested
 
 _DATA = ("r4", "r5", "r6", "r7")
 _COUNTERS = ("r8", "r9", "r10")
@@ -19,8 +20,8 @@ MOST_AXES = 2
 
 @dataclass(frozen=True)
 class WrittenLines:
-    """Lines of `length` bytes, each with a condition of one byte. `around`: outer loops, each with rounds and with
-    strides in bytes in the new lines and in the overwritten tensor."""
+    """Lines of `length` bytes, each with a condition of one byte. `around`: outer loops, with strides in the new lines
+    and in the overwritten tensor."""
 
     length: int
     count: int
@@ -28,7 +29,7 @@ class WrittenLines:
     """Bytes from one condition to the next."""
     stride: int
     """Bytes from one overwritten line to the next."""
-    around: tuple[tuple[int, int, int], ...] = ()
+    around: tuple[Around, ...] = ()
 
 
 @lru_cache(maxsize=1 << 12)
@@ -37,26 +38,10 @@ def written(lines: WrittenLines) -> Assembly:
     assert len(lines.around) <= MOST_AXES
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
-    _emit_loops(asm, lines, lines.around, _COUNTERS)
+    moved = (0, lines.count * lines.stride)
+    nested(asm, lines.around, ("r1", "r2"), moved, _COUNTERS, lambda counter: _emit_lines(asm, lines, counter))
     asm.emit("pop {r4-r11, pc}")
     return asm
-
-
-def _emit_loops(
-    asm: Assembly, lines: WrittenLines, around: tuple[tuple[int, int, int], ...], counters: tuple[str, ...]
-) -> None:
-    """Code for the loops. r2 ends behind the last round of the outermost loop; r0 and r1 are unchanged."""
-    if not around:
-        _emit_lines(asm, lines, counters[0])
-        return
-    (size, source, target), *inner = around
-    moved = inner[0][0] * inner[0][2] if inner else lines.count * lines.stride
-    back = inner[0][0] * inner[0][1] if inner else 0
-    asm.constant(counters[0], size)
-    with asm.loop(size, closing=(f"subs {counters[0]}, #1",)):
-        _emit_loops(asm, lines, tuple(inner), counters[1:])
-        asm.add("r1", "r1", source - back, "r4")
-        asm.add("r2", "r2", target - moved, "r4")
 
 
 def _emit_lines(asm: Assembly, lines: WrittenLines, counter: str) -> None:

@@ -11,10 +11,10 @@ from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.strided import Strided, each_position
 from npukit.net.ops import Mean, ResizeBilinear
-from npukit.net.ops.resize import ONE
+from npukit.net.places import PLACE_UNIT
 from npukit.net.requantize import mean_rescaling, quantization
 
-SHIFT = 2 * (ONE.bit_length() - 1)
+SHIFT = 2 * (PLACE_UNIT.bit_length() - 1)
 """Fraction bits of a sum of products with two shares."""
 WORD_BITS = 32
 
@@ -33,7 +33,7 @@ def mean(tile: Tile, source: Pointed, output: Pointed) -> None:
             ]
             total.set(total.value + cast("int32", source[given.index(taken)]))
         scaled = requantize(total.value, factor.multiplier, factor.shift)
-        output[made.index(position)] = cast("int8", clamp(scaled + zero_out, (-128, 127)))
+        output[made.index(position)] = cast("int8", clamp(scaled + zero_out, -128, 127))
 
 
 def resize_nearest(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed, output: Pointed) -> None:
@@ -50,32 +50,36 @@ def resize_bilinear(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed
     shift = SHIFT - dropped
     wide = "int32" if np.iinfo(dtype).bits + shift < WORD_BITS else "int64"
     with each_position(made.shape[:3]) as (n, y, x):
-        top, bottom, down = (
-            let(name, cast("int32", rows[y * 3 + i])) for i, name in enumerate(("top", "bottom", "down"))
-        )
-        left, right, across = (
-            let(name, cast("int32", columns[x * 3 + i])) for i, name in enumerate(("left", "right", "across"))
-        )
+        top, bottom, down = _entries(rows, y, "top", "bottom", "down")
+        left, right, across = _entries(columns, x, "left", "right", "across")
         near = [(row, column) for row in (top, bottom) for column in (left, right)]
-        shares = [(ONE - down) * (ONE - across), (ONE - down) * across, down * (ONE - across), down * across]
+        shares = [
+            (PLACE_UNIT - down) * (PLACE_UNIT - across),
+            (PLACE_UNIT - down) * across,
+            down * (PLACE_UNIT - across),
+            down * across,
+        ]
         shares = [let(f"share_{place}", share >> dropped if dropped else share) for place, share in enumerate(shares)]
         begins = [let(f"from_{place}", _index(given, n, row, column, 0)) for place, (row, column) in enumerate(near)]
         to = let("to", made.index((n, y, x, 0)))
         with loop("c", 0, made.shape[3]) as c:
-            parts = (
-                cast(wide, source[begin + c * given.strides[3]]) * cast(wide, share)
-                for begin, share in zip(begins, shares, strict=True)
-            )
-            total = let("total", sum(parts))
+            values = (cast(wide, source[begin + c * given.strides[3]]) for begin in begins)
+            total = let("total", sum(v * cast(wide, share) for v, share in zip(values, shares, strict=True)))
             rounded = (total + (1 << (shift - 1)) + (total >> (31 if wide == "int32" else 63))) >> shift
             output[to + c * made.strides[3]] = cast(dtype, rounded)
+
+
+def _entries(table: Pointed, place: Expr, *names: str) -> list[Expr]:
+    """A row of a table, each number under a name."""
+    return [let(name, cast("int32", table[place * len(names) + i])) for i, name in enumerate(names)]
 
 
 def _dropped_bits(tile: Tile) -> int:
     """The number of low bits equal to zero in every product of two shares."""
     attributes = tile.op.of(ResizeBilinear)
     down, across = (
-        int(np.gcd.reduce([ONE, *(step for *_, step in places)])) for places in (attributes.rows, attributes.columns)
+        int(np.gcd.reduce([PLACE_UNIT, *(step for *_, step in places)]))
+        for places in (attributes.rows, attributes.columns)
     )
     return (down * across).bit_length() - 1
 

@@ -141,7 +141,7 @@ def _finished(tile: Tile, scaled: Expr) -> Expr:
     limits = np.iinfo(dtype)
     bounds = (int(limits.min), int(limits.max))
     chosen = attributes.clamp if isinstance(attributes, Add | Subtract | Multiply) else bounds
-    return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, chosen))
+    return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, *chosen))
 
 
 _NAMED = (add, dequantize, lookup, maximum, minimum, multiply, prelu, quantize, subtract)

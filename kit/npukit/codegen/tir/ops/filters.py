@@ -10,8 +10,7 @@ from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, do, let, loop, quotient, select
 from npukit.codegen.tir.ops.finish import Finish, Kept, Sink, wide
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize, scale_down
-from npukit.codegen.tir.ops.layout import Layout
-from npukit.codegen.tir.ops.pixels import each_pixel
+from npukit.codegen.tir.ops.strided import Layout, each_pixel
 from npukit.codegen.tir.ops.window import Sweep, Taps, inside, sweeps_of
 from npukit.net.ops import Total
 from npukit.net.requantize import quantization
@@ -55,7 +54,7 @@ def total(tile: Tile, *arrays: Pointed) -> None:
         for part, layout in zip(parts, given, strict=True):
             whole = let("whole", whole + part[layout.index(*place, c)])
         scaled = scale(whole, multipliers[c], shifts[c]) + zero[0]
-        output[made.index(*place, c)] = cast("int8", clamp(scaled, attributes.clamp))
+        output[made.index(*place, c)] = cast("int8", clamp(scaled, *attributes.clamp))
 
 
 def _convolution(tile: Tile, source: Pointed, weights: Pointed, output: Pointed, finish: Sink) -> None:
@@ -110,10 +109,9 @@ class _Products:
 
     def start(self, finish: Sink, channels: Sequence[Expr]) -> list[Local]:
         """The initial sums of a pixel."""
-        values = finish.initial(channels)
         if len(channels) == PRODUCTS_LANES:
-            return Local.in_a_row("sums", "int32", [*values, 0 - self._zero])[:-1]
-        return [Local("sum", "int32", value) for value in values]
+            return Local.in_a_row("sums", "int32", [*finish.initial(channels), 0 - self._zero])[:-1]
+        return [Local("sum", "int32", value) for value in finish.initial(channels)]
 
     def add(self, sums: Sequence[Sequence[Local]], places: Sequence[Expr], tap: Expr, count: Expr) -> None:
         """Add the products of each pixel's run of inputs and of the weights from `tap` on."""

@@ -60,7 +60,7 @@ class Finish:
     def store(self, output: Pointed, place: Expr, channels: Sequence[Expr], sums: Sequence[Local]) -> None:
         """Store the finished sums. `place`: the index of the pixel's first channel."""
         for channel, total in zip(channels, sums, strict=True):
-            output[place + channel] = cast("int8", clamp(self._scaled(total.value, channel), self._clamp))
+            output[place + channel] = cast("int8", clamp(self._scaled(total.value, channel), *self._clamp))
 
     def begin_vector(self, sums: Expr, first: Expr, lanes: int) -> None:
         """Set the sums of `lanes` channels to their initial values."""

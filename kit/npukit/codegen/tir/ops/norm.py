@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, let, loop, number, select
 from npukit.codegen.tir.ops.fixed_point import clamp, inverse_root
-from npukit.codegen.tir.ops.layout import Layout
-from npukit.codegen.tir.ops.strided import Strided, each_position
+from npukit.codegen.tir.ops.strided import Layout, Strided, each_position
 from npukit.net.ops import Norm, NormBySquares, Squares
 from npukit.net.ops.norm import FRACTION_BITS, headroom
 from npukit.net.requantize import quantization
@@ -85,7 +84,7 @@ class _Row:
             distance = let("distance", cast("int32", cast("uint32", value * self.length - self.middle) << up))
             normal = let("normal", _high(distance, inverse, 1 << 31))
             result = _high(normal, multipliers[i], 0) + offsets[i]
-            output[to + i] = cast("int8", clamp(result >> attributes.shift, attributes.clamp))
+            output[to + i] = cast("int8", clamp(result >> attributes.shift, *attributes.clamp))
 
 
 def _high(a: Expr, b: Expr, added: int) -> Expr:

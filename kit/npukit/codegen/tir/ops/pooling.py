@@ -5,8 +5,7 @@ from __future__ import annotations
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Local, Pointed, cast, let, loop, quotient, select
 from npukit.codegen.tir.ops.fixed_point import clamp
-from npukit.codegen.tir.ops.layout import Layout
-from npukit.codegen.tir.ops.pixels import each_pixel
+from npukit.codegen.tir.ops.strided import Layout, each_pixel
 from npukit.codegen.tir.ops.window import inside, sweeps_of
 from npukit.net.ops import AveragePool, MaxPool
 
@@ -23,7 +22,7 @@ def average_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
             with inside(rows, columns) as (_, _, row, column):
                 total.set(total.value + cast("int32", source[given.index(n, row, column, c)]))
             rounded = let("rounded", select(total.value > 0, total.value + half, total.value - half))
-            output[made.index(n, y, x, c)] = cast("int8", clamp(quotient(rounded, count), attributes.clamp))
+            output[made.index(n, y, x, c)] = cast("int8", clamp(quotient(rounded, count), *attributes.clamp))
 
 
 def max_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
@@ -36,7 +35,7 @@ def max_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
             with inside(rows, columns) as (_, _, row, column):
                 value = let("value", cast("int32", source[given.index(n, row, column, c)]))
                 largest.set(select(value > largest.value, value, largest.value))
-            output[made.index(n, y, x, c)] = cast("int8", clamp(largest.value, attributes.clamp))
+            output[made.index(n, y, x, c)] = cast("int8", clamp(largest.value, *attributes.clamp))
 
 
 KERNELS = {"average_pool": average_pool, "max_pool": max_pool}

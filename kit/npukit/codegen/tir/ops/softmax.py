@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, let, loop, number, select
-from npukit.codegen.tir.ops.fixed_point import clamp, high_product, reciprocal, rounded_shift
-from npukit.codegen.tir.ops.layout import Layout
+from npukit.codegen.tir.ops.fixed_point import clamp, high_product, reciprocal_of_one_plus, rounded_shift
+from npukit.codegen.tir.ops.strided import Layout
 from npukit.net.ops.softmax import ACCUMULATOR_INTEGER_BITS
 
 OUTPUT_BITS = 8
@@ -18,32 +18,24 @@ def softmax(tile: Tile, source: Pointed, exp: Pointed, *rest: Pointed) -> None:
     given, made = Layout.of(tile.inputs[0]), Layout.of(tile.output)
     with loop("n", 0, made.images) as n, loop("y", 0, made.rows) as y, loop("row", 0, made.pixels) as row:
         start, to = let("start", given.index(n, y, row)), made.index(n, y, row)
-        largest = _largest(source, start, given.channels)
+        largest = Local("largest", "int32", cast("int32", source[start]))
+        with loop("i", 1, given.channels) as i:
+            value = let("value", cast("int32", source[start + i]))
+            largest.set(select(value > largest.value, value, largest.value))
         total = Local("sum", "int32", 0)
         with loop("i", 0, given.channels) as i:
             entry = exp[largest.value - cast("int32", source[start + i])]
             total.set(total.value + rounded_shift(entry, ACCUMULATOR_INTEGER_BITS))
         zeros = let("zeros", call("__builtin_clz", cast("uint32", total.value)))
-        scale = let("scale", reciprocal(_fraction(total.value, zeros)))
+        # The sum is (1 + fraction) times a power of two, the fraction in Q0.31.
+        fraction = (cast("uint32", total.value) << cast("uint32", zeros)) - number("uint32", 1 << 31)
+        scale = let("scale", reciprocal_of_one_plus(cast("int32", fraction)))
         shift = let("shift", ACCUMULATOR_INTEGER_BITS + 31 - OUTPUT_BITS - zeros)
         begin = let("begin", start + first[0][0]) if first else start
         with loop("i", 0, made.channels) as i:
             entry = exp[largest.value - cast("int32", source[begin + i])]
             share = _shifted(high_product(entry, scale), shift)
-            output[to + i] = cast("int8", clamp(share - 128, (-128, 127)))
-
-
-def _largest(source: Pointed, start: Expr, count: int) -> Local:
-    largest = Local("largest", "int32", cast("int32", source[start]))
-    with loop("i", 1, count) as i:
-        value = let("value", cast("int32", source[start + i]))
-        largest.set(select(value > largest.value, value, largest.value))
-    return largest
-
-
-def _fraction(total: Expr, zeros: Expr) -> Expr:
-    """The fraction in Q0.31 of the sum, written as 1 + fraction times a power of two."""
-    return cast("int32", (cast("uint32", total) << cast("uint32", zeros)) - number("uint32", 1 << 31))
+            output[to + i] = cast("int8", clamp(share - 128, -128, 127))
 
 
 def _shifted(value: Expr, shift: Expr) -> Expr:

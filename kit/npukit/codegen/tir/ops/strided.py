@@ -1,4 +1,4 @@
-"""Arrays of any rank: strides in elements, loops over positions, operands in the op's order."""
+"""The places of an operand's elements, with strides in elements: images and arrays of any rank; loops over them."""
 
 from __future__ import annotations
 
@@ -47,11 +47,9 @@ class Strided:
 
     def broadcast(self, shape: Shape) -> Strided:
         """The same elements, broadcast to a shape."""
-        missing = len(shape) - len(self.shape)
-        strides = (0,) * missing + tuple(
-            0 if size == 1 else stride for size, stride in zip(self.shape, self.strides, strict=True)
-        )
-        return Strided(shape, strides, self.base)
+        missing = [0] * (len(shape) - len(self.shape))
+        strides = [0 if size == 1 else stride for size, stride in zip(self.shape, self.strides, strict=True)]
+        return Strided(shape, (*missing, *strides), self.base)
 
     def transposed(self, axes: Sequence[int]) -> Strided:
         """The same elements with the axes in another order."""
@@ -105,3 +103,34 @@ def in_order(tile: Tile, arrays: Sequence[Pointed]) -> list[tuple[Pointed, Strid
             operand = next(activations)
             found.append((next(given), Strided.of(operand).part(box, operand.box)))
     return found
+
+
+@dataclass(frozen=True)
+class Layout:
+    images: int
+    rows: int
+    pixels: int
+    channels: int
+    image_stride: int
+    row_stride: int
+    pixel_stride: int
+
+    @classmethod
+    def of(cls, operand: Operand) -> Layout:
+        """The layout of an NHWC box, or of rows of features."""
+        shape, item = operand.box.shape, np.dtype(operand.tensor.dtype).itemsize
+        row, pixel = operand.row_stride // item, operand.pixel_stride // item
+        if len(shape) == 4:
+            images, rows, pixels, channels = shape
+            return cls(images, rows, pixels, channels, operand.tensor.shape[1] * row, row, pixel)
+        return cls(1, 1, prod(shape[:-1]), shape[-1] if shape else 1, 0, 0, pixel)
+
+    def index(self, image: Expr, row: Expr, pixel: Expr, channel: Expr = 0) -> Expr:
+        return image * self.image_stride + row * self.row_stride + pixel * self.pixel_stride + channel
+
+
+@contextmanager
+def each_pixel(layout: Layout) -> Iterator[tuple[Expr, Expr, Expr]]:
+    """Loops over image, row and pixel."""
+    with loop("n", 0, layout.images) as n, loop("y", 0, layout.rows) as y, loop("x", 0, layout.pixels) as x:
+        yield n, y, x

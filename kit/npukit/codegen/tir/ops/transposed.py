@@ -6,9 +6,7 @@ from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop, quotient, select
 from npukit.codegen.tir.ops.finish import Finish, wide
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
-from npukit.codegen.tir.ops.layout import Layout
-from npukit.codegen.tir.ops.pixels import each_pixel
-from npukit.codegen.tir.ops.strided import Strided, each_position
+from npukit.codegen.tir.ops.strided import Layout, Strided, each_pixel, each_position
 from npukit.net.ops import Matmul, TransposeConv2d
 from npukit.net.ops.dense import operand_axes
 from npukit.net.requantize import matmul_rescaling, quantization
@@ -60,7 +58,7 @@ def matmul(tile: Tile, first: Pointed, second: Pointed, output: Pointed) -> None
             a, b = first[rows.index([*outer, row, k])], second[columns.index([*outer, k, column])]
             total.set(total.value + wide(a, zeros[0]) * wide(b, zeros[1]))
         scaled = requantize(total.value, factor.multiplier, factor.shift)
-        output[made.index(position)] = cast("int8", clamp(scaled + zeros[2], attributes.clamp))
+        output[made.index(position)] = cast("int8", clamp(scaled + zeros[2], *attributes.clamp))
 
 
 KERNELS = {"matmul": matmul, "transpose_conv2d": transpose_conv2d}

@@ -12,8 +12,7 @@ from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, call, do, let, loop
 from npukit.codegen.tir.ops.filters import zero_of
 from npukit.codegen.tir.ops.finish import Finish
-from npukit.codegen.tir.ops.layout import Layout
-from npukit.codegen.tir.ops.pixels import each_pixel
+from npukit.codegen.tir.ops.strided import Layout, each_pixel
 from npukit.codegen.tir.ops.window import inside, sweeps_of
 from npukit.net.requantize import quantization
 

@@ -61,9 +61,8 @@ class Sweep:
     @property
     def inside(self) -> tuple[int, int]:
         """The first output position whose window lies inside, and the position after the last."""
-        reach = (self.taps - 1) * self.dilation
         first = min(max(-(-self.padding // self.stride), 0), self.outputs)
-        end = (self.inputs - 1 - reach + self.padding) // self.stride + 1
+        end = (self.inputs - 1 - (self.taps - 1) * self.dilation + self.padding) // self.stride + 1
         return first, min(max(end, first), self.outputs)
 
     def _up(self, distance: Expr) -> Expr:
@@ -75,26 +74,14 @@ def sweeps_of(tile: Tile) -> tuple[Sweep, Sweep]:
     """The windows along rows and along pixels."""
     attributes: Any = tile.op.attributes
     source, result = tile.inputs[0].box, tile.output.box
-    taps, dilation = window_of(tile)
-    rows, columns = (
-        Sweep(
-            name,
-            source.shape[axis],
-            result.shape[axis],
-            taps[axis - 1],
-            stride,
-            dilation[axis - 1],
-            source.start[axis] - (result.start[axis] * stride - attributes.padding[axis - 1]),
-        )
-        for name, axis, stride in (("y", 1, attributes.strides[0]), ("x", 2, attributes.strides[1]))
-    )
-    return rows, columns
+    taps, dilation = SPECS[tile.op.kind].window(tile.net, tile.op), getattr(attributes, "dilation", (1, 1))
 
+    def sweep(name: str, axis: int) -> Sweep:
+        stride, inputs, outputs = attributes.strides[axis], source.shape[axis + 1], result.shape[axis + 1]
+        padding = source.start[axis + 1] - (result.start[axis + 1] * stride - attributes.padding[axis])
+        return Sweep(name, inputs, outputs, taps[axis], stride, dilation[axis], padding)
 
-def window_of(tile: Tile) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Taps and dilation, each along y and x."""
-    height, width, _ = SPECS[tile.op.kind].window(tile.net, tile.op)
-    return (height, width), getattr(tile.op.attributes, "dilation", (1, 1))
+    return sweep("y", 0), sweep("x", 1)
 
 
 @contextmanager

@@ -1,11 +1,14 @@
-"""A node's attributes. Unread attributes must have their default values."""
+"""A node's inputs and attributes. Unread attributes must have their default values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
+from tvm.ir import Constant
+from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
 
@@ -17,6 +20,24 @@ REPEATED: Mapping[str, tuple[str, Callable[[Shapes], Any]]] = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), ("hidden_size", lambda inputs: inputs[2][-1])),
 }
 """The attribute of each op that repeats a size from the node's input shapes, and a function to find this size."""
+
+
+def known(expression: Any, params: Any) -> np.ndarray | None:
+    """The value of a constant input; None for other inputs."""
+    constant = onnx_frontend.get_constant(expression, params) if expression is not None else None
+    return constant.value.numpy() if isinstance(constant, Constant) else None  # type: ignore[attr-defined]
+
+
+def padded(inputs: Any, length: int) -> list[Any]:
+    """Inputs, with None for missing optional inputs."""
+    given = list(inputs)
+    return given + [None] * (length - len(given))
+
+
+def text_of(attr: Any, name: str, default: str) -> str:
+    """The value of a text attribute."""
+    value = attr.get(name, default)
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 class NodeAttributes(dict[str, Any]):
