@@ -1,8 +1,8 @@
-"""Splits along input channels: sums made in parts, and where that may be worth it.
+"""Split-K: sums over input channels made in parts, and the layers where parts may pay.
 
-The core adds the parts and requantises them, in about as many cycles a result as the MAC array takes for 600 products:
-where there are enough results for all PEs, each on one of them is faster. Many products for few results are not shared
-otherwise.
+The core adds and requantises the parts. A result takes the core about as many cycles as 600 products take the MAC
+array. Layers with enough results for all PEs are therefore split by results. Layers of many products and few results
+have no other split.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.tensors.boxes import GRAINS, WIDE_GRAIN, grid, to_boxes
 
 PRODUCTS = 512
-"""The least products of one sum in each part: with 640 the wide layer of a language model has three parts and not four.
+"""The least products of a sum in each part: with 640 the wide layer of a language model has three parts and not four.
 `benchmarks/transformers/language_model.py --blocks 1 --chips 1 --link 2.5 --plan-only`."""
 
 WEIGHS = 1 / 20
-"""The part of what a frame's products take on a large mesh, shared by all PEs, that those of a layer must take on its
-own: of MobileNets and ResNets the last layer takes less than a hundredth, of a language model each takes a half."""
+"""Least cycles of a layer without a split, as a part of the frame's cycles shared by all PEs. The last layer of MobileNets
+and ResNets takes less than a hundredth on a large mesh, each layer of a language model takes half."""
 
 
 DEEP = 20 << 10
-"""Bytes of the narrowest weight tile that a PE is not asked to hold, where a plan lacks memory."""
+"""Bytes of a layer's narrowest weight tile from which on the layer is cut along the depth, where memory is short."""
 
 
 def worth_trying(net: Net, pes: int) -> dict[str, int]:
-    """Ops that this number of PEs might compute faster with their sums in parts, and the number of parts.
+    """Ops with sums worth making in parts on this number of PEs, and the number of parts.
 
-    A layer counts if its products weigh in the frame. RMS norms of a single row are in parts too, as every PE that
-    makes some of it would read all of it.
+    A layer counts if its products weigh in the frame. RMS norms of a single row are in parts too: without
+    parts every PE would read the whole row.
     """
     layers = {op.parts[0].name: op for op in net.ops if _has_sums(net, op, op.parts[0])}
     least = WEIGHS * total_macs(net) / pes
@@ -51,7 +51,7 @@ def worth_trying(net: Net, pes: int) -> dict[str, int]:
 
 
 def cut_as_wanted(net: Net, engines: Mapping[str, Accelerator], wanted: Mapping[str, int]) -> Net:
-    """The net with the sums of these ops in so many parts each, each part on the engine of its op if that takes it."""
+    """The net with the sums of these ops in parts, by number. A part is on the op's engine, else on the core."""
     net = net.with_ops(tuple(each for op in net.ops for each in _one_by_one(net, op, engines, wanted)))
     norms = {op.name for op in net.ops if isinstance(op.attributes, Norm)}
     for name, parts in wanted.items():
@@ -60,9 +60,9 @@ def cut_as_wanted(net: Net, engines: Mapping[str, Accelerator], wanted: Mapping[
 
 
 def deep(net: Net, engines: Mapping[str, Accelerator]) -> dict[str, int]:
-    """Ops whose narrowest weight tile crowds a PE's memory, and in how many parts along the depth it does not.
+    """Ops with a narrowest weight tile too large for a PE, and the number of parts along the depth.
 
-    An accelerator wants as many columns of weights as it makes results at once, over all of a sum's products.
+    The narrowest weight tile has a column of weights per result of a step, over all products of a sum.
     """
     ops = [op for op in net.ops if op.parts == (op,) and _has_sums(net, op, op)]
     sizes = {op: engines[op.engine].cost(net, op, _narrowest(net, op)).constant_bytes for op in ops}
@@ -75,14 +75,14 @@ def _narrowest(net: Net, op: Op) -> Box:
 
 
 def _parts_of_depth(net: Net, op: Op, size: int) -> int:
-    """The least parts that are small enough, each of whole blocks of channels if there are such."""
+    """The least number of parts with small enough weight tiles, of whole blocks of channels where possible."""
     depth, least = net.tensor(op.inputs[1]).shape[-1], -(-size // DEEP)
     even = (parts for parts in range(least, 2 * least + 1) if depth % (parts * WIDE_GRAIN) == 0)
     return next(even, least)
 
 
 def cut_along_depth(net: Net, engines: Mapping[str, Accelerator], wanted: Mapping[str, int]) -> Net:
-    """The net with the sums of these ops made in so many parts one after the other, each added to those before."""
+    """The net with the sums of these ops in parts, by number, in sequence. Each part adds to the part before."""
     for name, parts in wanted.items():
         net = cut_in_sums(net, name, parts, in_turn=True)
         ops = {op.name: op for op in net.ops}
@@ -95,7 +95,7 @@ def cut_along_depth(net: Net, engines: Mapping[str, Accelerator], wanted: Mappin
 
 
 def spread(net: Net, wanted: Mapping[str, int], order: Sequence[int]) -> Assignment:
-    """The sums of these ops side by side: the output channels of each by sixteens, on PEs of their own."""
+    """The partial sums of these ops side by side on different PEs, cut in 16 output channels each."""
     ops = {op.name: op for op in net.ops}
     found: dict[str, tuple[Tile, ...]] = {}
     for name, parts in wanted.items():
@@ -110,7 +110,7 @@ def spread(net: Net, wanted: Mapping[str, int], order: Sequence[int]) -> Assignm
 
 
 def _one_by_one(net: Net, op: Op, engines: Mapping[str, Accelerator], wanted: Mapping[str, int]) -> Iterator[Op]:
-    """The parts of an op that is one with a layer whose sums are wanted in parts, on its engine if that takes them."""
+    """The ops of a fusion with a layer to cut, each on the fusion's engine, else on the core."""
     if op.parts == (op,) or op.parts[0].name not in wanted:
         yield op
         return
@@ -125,7 +125,7 @@ def _willing(net: Net, op: Op, engines: Mapping[str, Accelerator]) -> Op:
 
 
 def _has_sums(net: Net, op: Op, layer: Op) -> bool:
-    """True if the sums of a layer, an op or the first of its parts, could be in parts: of one group."""
+    """True if the sums of a layer could be in parts: a convolution or dense layer without groups."""
     if op.engine == CORE or not isinstance(layer.attributes, Conv2d | Dense):
         return False
     return net.tensor(layer.inputs[1]).shape[-1] == net.tensor(layer.inputs[0]).shape[-1]
@@ -137,6 +137,6 @@ def _parts(net: Net, op: Op, pes: int) -> int:
 
 
 def _blocks(net: Net, op: Op) -> int:
-    """The tiles of as few results as the MAC array makes at once."""
+    """The number of tiles of 16 results, the MAC array's step."""
     shape = net.tensor(op.outputs[0]).shape
     return prod(shape[:-1]) * -(-shape[-1:][0] // WIDE_GRAIN) if shape else 1

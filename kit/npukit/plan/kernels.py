@@ -1,4 +1,4 @@
-"""The core's kernels in assembly: the problem with them, and the kernel of each op in a plan."""
+"""The core's kernels in assembly: a problem with kernels, and the kernel of each op in a plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CROWDED = "plain C: PEs have no room for the code and constants of kernels in as
 
 
 def with_kernels(problem: Problem, preference: CostPreference = USUAL) -> Problem:
-    """The problem with kernels in assembly for ops that a PE computes whole, or that only move bytes."""
+    """The problem with kernels in assembly for ops computed whole by a PE, and for moves of bytes."""
     core = core_of(problem.board).with_kernels(partial(core_kernels_alone, problem.net, preference))
     return problem.with_engines({**problem.engines, CORE: core})
 
@@ -31,14 +31,14 @@ def has_kernels(problem: Problem) -> bool:
 
 
 def kernel_notes(problem: Problem, plan: Plan) -> dict[str, str]:
-    """The kernel of each op on the core, or the reason why it has none."""
+    """The kernel of each op on the core, or the reason for plain C."""
     return dict(
         _notes(problem if has_kernels(problem) else with_kernels(problem), plan, crowded=not has_kernels(problem))
     )
 
 
 def _notes(problem: Problem, plan: Plan, *, crowded: bool) -> Iterator[tuple[str, str]]:
-    """Of PEs with several types of core, the first that computes an op counts."""
+    """Of PEs with several types of core, the first PE of an op counts."""
     net, whole, core = problem.net, _computed_whole(problem.net, plan), problem.engines[CORE]
     assert isinstance(core, Cpu)
     computing: dict[str, list[int]] = {}
@@ -60,7 +60,7 @@ def _notes(problem: Problem, plan: Plan, *, crowded: bool) -> Iterator[tuple[str
 
 
 def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
-    """Ops of which every tile is the whole output."""
+    """Ops with the whole output as every tile."""
     shapes = {op.name: Box.whole(net.tensor(op.output).shape) for op in net.ops if len(op.outputs) == 1}
     tiles = [(step.op, step.output.box) for pe in plan.pes for step in pe.computes()]
     return frozenset(name for name, box in tiles if shapes.get(name) == box)

@@ -31,12 +31,12 @@ from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order, pes_to_use
 
 SHORT = 1_000
-"""Tiles of a frame below which a candidate with streamed weights takes less than a second."""
+"""Tiles of a frame up to this number are emitted with streamed weights in less than a second."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan with its net, the engines of its costs, and each core op's kernel or the reason why it has none.
+    """A plan with the net, the engines of the costs, and each core op's kernel or the reason for plain C.
 
     `log`: a line for every candidate of the search.
     """
@@ -70,7 +70,7 @@ def plan_with_kernels(problem: Problem, objective: str, preference: CostPreferen
 
 
 def best_of(problems: Sequence[Problem], objective: str, preference: CostPreference = USUAL) -> Planned:
-    """The best plan of variants of a net. For throughput, chips like the root's repeat its plan."""
+    """The best plan of variants of a net. For throughput, chips like the root's repeat the plan of the root's chip."""
     search = _search(sequential(problems[0].net, objective))
     chips = chips_to_fill(problems[0]) if search.objective.name == "throughput" else ()
     board = problems[0].board
@@ -84,7 +84,7 @@ def best_of(problems: Sequence[Problem], objective: str, preference: CostPrefere
 
 
 def _search_net(search: Search, problem: Problem, preference: CostPreference) -> None:
-    """Search for the best plan of a net: on one PE, then on the root's chip, then on all PEs."""
+    """Search for the best plan of a net: on a single PE, then on the root's chip, then on all PEs."""
     _refuse(problem)
     objective = search.objective.name
     if objective != "throughput" or problem.board.noc is None:
@@ -100,7 +100,7 @@ def _search_net(search: Search, problem: Problem, preference: CostPreference) ->
 
 
 def sequential(net: Net, objective: str) -> str:
-    """The objective of a network on a stream: a frame with states waits for the one before, so latency counts."""
+    """The objective of a network on a stream. A frame with states waits for the frame before: latency counts."""
     return "latency" if net.states and objective == "throughput" else objective
 
 

@@ -1,4 +1,4 @@
-"""The values of a search: a candidate, its outcome, and the record of both."""
+"""The values of a search: candidates, outcomes, and the lines of the log."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from npukit.plan.tensors.problem import Problem
 
 @dataclass(frozen=True)
 class Candidate:
-    """A mapping to try: a batch of frames on the PEs of a problem. A single frame is a batch of one.
+    """A mapping to try: a batch of frames on the PEs of a problem. A single frame is a batch of size 1.
 
-    `probe`: the batch is one group of a larger batch, tried for its cycles and memory, and never the result.
+    `probe`: the batch is a group of a larger batch, tried for cycles and memory, and never the result.
     """
 
     problem: Problem
@@ -26,7 +26,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Fits:
-    """Every PE has room for the plan. The plan has its predictions."""
+    """Every PE has room for the plan. The plan has predictions."""
 
     plan: Plan
 
@@ -47,7 +47,7 @@ class Lacks:
 
 @dataclass(frozen=True)
 class Slow:
-    """A lower bound on the cycles shows that the best plan so far is better."""
+    """The best plan is below this lower bound on the cycles."""
 
     cycles: float
 
@@ -62,7 +62,7 @@ Strategy = Callable[[Problem], Proposals]
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """A candidate of a strategy with its outcome."""
+    """A candidate of a strategy, with the outcome."""
 
     strategy: str
     candidate: Candidate

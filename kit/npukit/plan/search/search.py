@@ -1,7 +1,7 @@
-"""The search: strategies propose candidates, lower bounds drop hopeless ones, the others are emitted and simulated, and
-the best plan is kept.
+"""The search: strategies propose candidates, lower bounds drop most, the rest is emitted and simulated, and the best plan
+is kept.
 
-The search ends with the same plan on every machine, because its budget counts work instead of time.
+The search ends with the same plan on every machine, because the budget counts work instead of time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from npukit.plan.search.candidate import Candidate, Fits, Lacks, Line, Outcome, 
 from npukit.plan.tensors.problem import Problem
 
 LONG = 20_000
-"""Messages of a batch from which on one round is simulated: two take minutes, and their ends weigh little."""
+"""Messages of a batch from which on a single round is simulated: two rounds take minutes and differ little."""
 
 
 PROBES = 3 / 4
@@ -33,8 +33,8 @@ PROBES = 3 / 4
 
 @dataclass(frozen=True)
 class Objective:
-    """`figure`: the figures by which plans are compared, of which less is better. `bound`: the first of them for a
-    plan with at least these cycles per frame, on this number of PEs."""
+    """`figure`: the figures to compare plans by; less is better. `bound`: the first figure of a plan with at least
+    these cycles per frame, on this number of PEs."""
 
     name: str
     figure: Callable[[Plan], tuple[float, ...]]
@@ -57,9 +57,9 @@ OBJECTIVES = {
 
 @dataclass
 class Search:
-    """A search for one objective.
+    """A search for an objective.
 
-    `nearest`: the candidate that lacks the fewest bytes. `log`: a line for every candidate.
+    `nearest`: the candidate with the fewest missing bytes. `log`: a line for every candidate.
     """
 
     objective: Objective
@@ -137,7 +137,7 @@ def _missing(tried: Tried) -> int:
 
 
 def _complete(problem: Problem, plan: Plan) -> Plan:
-    """The plan with the code of the core's kernels, and the constants copied near at start-up, in its PEs' memory."""
+    """The plan with the code of the core's kernels, and the constants copied at start-up, in the memory of the PEs."""
     core, board = problem.engines[CORE], problem.board
     plan = with_kernel_code(problem.net, board, plan, core)
     near = core.constants_near(problem.net) if isinstance(core, Cpu) else 0

@@ -1,8 +1,7 @@
-"""Groups: data-parallel groups of PEs, each computing frames of its own, chosen by trials of a single group.
+"""Groups: data-parallel groups of PEs compute different frames. Trials of a single group choose the batch.
 
-Groups differ only in the arrival of their inputs. One group therefore shows the cycles and the memory of all, and a
-trial needs one group's emission instead of a batch on hundreds of PEs. `planner_constants.py batches` measures the
-constants.
+Groups differ only in the arrival of their inputs. A single group therefore shows the cycles and the memory of all
+groups, without an emission for hundreds of PEs. `planner_constants.py batches` measures the constants.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from npukit.plan.strategies.streams import fewest_streamed, more_streamed
 from npukit.plan.tensors.problem import Problem, Share
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
-"""PEs of a group. A size in between gives as many groups on 152 PEs as the next larger one, which is faster."""
+"""PEs of a group. Sizes in between give as many groups on 152 PEs as the next larger size."""
 
 PRICE = 0.06
 """Cycles per byte of constants on a PE."""
@@ -42,10 +41,10 @@ OTHER_TILES = (
     replace(SMALL_TILES, room=0, prefetch_distance=2),
     SMALL_TILES,
 )
-"""Other weight tiles for the best groups: larger, earlier, or all small, which leaves room for micro-batches."""
+"""Other weight tiles for the best groups: larger, earlier, or all small to leave room for micro-batches."""
 
 PATIENCE = 3
-"""Sizes in a row without gain after which larger ones are not tried."""
+"""Sizes in a row without gain before the search for sizes ends."""
 
 SETTLED, UNSETTLED = 0.87, 0.02
 """Lower bound on the cycles of a later micro-batch, relative to the first; and how far a batch may differ from the
@@ -54,24 +53,24 @@ others."""
 MOST_MICRO_BATCHES = 4
 
 INTERLEAVED = (2, 4, 6)
-"""Frames that a group computes op by op, one while the tiles of another are in flight."""
+"""Frames in turn, op by op, on a group: a frame computes while the tiles of another frame are in flight."""
 
 WHOLE = 5_000
-"""Work of the batches emitted whole, of which the first that fits is always one."""
+"""Work of the batches emitted whole, beyond the first batch without a shortage."""
 
 WORTH = 0.98
-"""Factor by which more streamed constants must shorten the interval."""
+"""Largest expected part of the best interval for a batch with more streamed constants."""
 
 MOST_EMITTED = 10_000
-"""Messages of a batch without PEs that only prefetch: each group has a program of its own."""
+"""Most messages of a batch without prefetching PEs: every group then has a different program."""
 
 WELL_USED = 0.92
-"""Least part of the PEs that the groups of a size take together."""
+"""Least part of the PEs in the groups of a size together."""
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """A batch with the cycles of one group in it, and the cycles by which the other groups come later."""
+    """A batch with the cycles of a single group, and the cycles by which the other groups come later."""
 
     batch: Batch
     cycles: int
@@ -83,8 +82,8 @@ class _Trial:
         return (self.cycles + self.later) / self.batch.frames
 
     def interval_in(self, micro_batches: int, settled: float) -> float:
-        """A lower bound on the interval in this number of micro-batches, each later one with this part of the cycles of
-        the first."""
+        """A lower bound on the interval in this number of micro-batches. `settled`: part of the first micro-batch's
+        cycles in each later micro-batch."""
         cycles = self.cycles * (1 + (micro_batches - 1) * settled) + self.later
         return cycles / (micro_batches * self.batch.frames_of_micro_batch)
 
@@ -93,7 +92,7 @@ _Trials = Generator[Candidate, Outcome, list[_Trial]]
 
 
 def groups(problem: Problem) -> Proposals:
-    """The batch of the best trial, or of the next best if it does not fit."""
+    """The batch of the best trial, or of the next best trial where memory is short."""
     problem = problem.alike
     if problem.board.noc is None or len(problem.order) == 1:
         return
@@ -113,7 +112,7 @@ def groups(problem: Problem) -> Proposals:
 
 
 def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:
-    """The batches of the trials, the best first. If the root lacks memory for a much better one, it comes again with
+    """The batches of the trials, the best first. Much better batches for which the root lacks memory come again with
     more streamed constants."""
     share, lacking, least = Share(problem.work, WHOLE), list[_Trial](), inf
     for trial in trials:
@@ -155,7 +154,7 @@ def _of_all_sizes(problem: Problem, search: LatencySearch) -> _Trials:
 
 
 def _moving_less(problem: Problem, search: LatencySearch, found: Sequence[_Trial]) -> _Trials:
-    """Trials of the best sizes again, in layouts that move less data."""
+    """Trials of the best sizes again, in layouts with less moved data."""
     more = list[_Trial]()
     near = [each for each in found if each.interval < 1.02 * _least(found)]
     for size in sorted({_size(problem, each.batch) for each in near}):
@@ -164,7 +163,7 @@ def _moving_less(problem: Problem, search: LatencySearch, found: Sequence[_Trial
 
 
 def _refined(problem: Problem, found: Sequence[_Trial]) -> _Trials:
-    """Trials of the best batch with other weight tiles, then with fewer of them."""
+    """Trials of the best batch with other weight tiles, then with fewer streamed ops."""
     if not found:
         return []
     other = yield from _other_tiles(problem, _best(found))
@@ -172,7 +171,7 @@ def _refined(problem: Problem, found: Sequence[_Trial]) -> _Trials:
 
 
 def _sizes(count: int) -> Iterator[int]:
-    """Sizes of groups that leave few PEs over. Of sizes with an equal number of groups the largest counts."""
+    """Sizes of groups with few PEs left over. Of sizes with an equal number of groups the largest counts."""
     largest = {count // size: size for size in SIZES if size <= count}
     return (size for size in sorted(largest.values()) if count // size * size >= WELL_USED * count)
 
@@ -189,7 +188,7 @@ def _of_size(problem: Problem, size: int, search: LatencySearch) -> Batch:
 
 
 def _interleaved(problem: Problem, first: _Trial, best: float) -> _Trials:
-    """Trials with more and more interleaved frames, as long as they fit and bring something."""
+    """Trials with more and more interleaved frames, as long as the interval shortens."""
     found = [first]
     for count in INTERLEAVED:
         batch = replace(first.batch, pipeline=replace(first.batch.pipeline, interleaved=count))
@@ -211,7 +210,8 @@ def _first(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
 
 
 def _trial(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
-    """A trial of one group of the batch, if it fits. PEs short of room for descriptors make way for prefetching PEs."""
+    """A trial of a single group of the batch; empty without room. If descriptors lack room, the first groups make way
+    for prefetching PEs."""
     if not _root_has_room(problem, batch) or least_cycles(problem, batch) >= best:
         return []
     outcome = yield Candidate(problem, replace(batch, groups=_one_of(batch)), probe=True)
@@ -265,13 +265,13 @@ def _less_streamed(problem: Problem, best: _Trial) -> _Trials:
 
 
 def _one_of(batch: Batch) -> tuple[Assignment]:
-    """A group without the root. If the groups are alike, the emitted one."""
+    """A group without the root: the emitted group, if groups are alike."""
     return (batch.groups[0 if batch.prefetchers else -1],)
 
 
 def _prefetchers_needed(problem: Problem, batch: Batch, plan: Plan) -> int:
-    """The number of PEs for the descriptors of all streamed constants, by the plan of one group. The root, one of them,
-    holds the outputs too."""
+    """The number of PEs for the descriptors of all streamed constants, by the plan of a single group. The root, if a
+    prefetching PE, holds the outputs too."""
     streamed = (each for each in plan.messages if each.source_pe >= DRAM and not each.tensor)
     sizes = {each.source.buffer: len(each.landings) for each in streamed}
     listed = sum(descriptor_bytes(1, len(batch.groups) * pes) for pes in sizes.values())
@@ -279,7 +279,7 @@ def _prefetchers_needed(problem: Problem, batch: Batch, plan: Plan) -> int:
 
 
 def _with_prefetchers(batch: Batch, needed: int) -> Batch:
-    """The batch without its first groups, as many as `needed` prefetching PEs take, if few PEs are lost."""
+    """The batch without the first groups, whose PEs become the `needed` prefetching PEs, if few PEs are lost."""
     groups, prefetchers = list(batch.groups), list(batch.prefetchers)
     while len(prefetchers) < needed and len(groups) > 1:
         prefetchers += dict.fromkeys(tile.pe for tiles in groups.pop(0).values() for tile in tiles)

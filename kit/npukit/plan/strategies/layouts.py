@@ -60,14 +60,14 @@ def layouts(problem: Problem) -> Proposals:
 
 
 def fewest_pes(problem: Problem) -> Proposals:
-    """Frames on more and more PEs, until one fits."""
+    """Frames on more and more PEs, until the memory suffices."""
     for count in (*reversed([*fewer(len(problem.order), problem.fewest)]), len(problem.order)):
         if (yield from _at_prices(problem.on(problem.order[:count]))):
             return
 
 
 def pinned(pins: Assignment):
-    """Frames in which some ops are pinned to PEs."""
+    """Frames with some ops pinned to PEs."""
 
     def completed(problem: Problem) -> Proposals:
         found = yield from _at_prices(problem, pins)
@@ -78,13 +78,13 @@ def pinned(pins: Assignment):
 
 
 def whole_cycles(problem: Problem) -> float:
-    """Cycles of all ops as a whole, one after the other on one PE."""
+    """Cycles of all whole ops in sequence on a PE."""
     graph = problem.graph
     return sum(problem.cost(op, Box.whole(graph.shape(op.output))).cycles for op in graph.ops)
 
 
 def _at_prices(problem: Problem, pins: Assignment = NO_PINS) -> Generator[Candidate, Outcome, _Found | None]:
-    """The frame at the first price of constants at which it fits, or None."""
+    """The frame at the first price of constants with enough memory, or None."""
     if not may_be_resident(problem):
         return None
     search, last = LatencySearch(problem, effort_on(problem.order)), None
@@ -100,8 +100,8 @@ def _at_prices(problem: Problem, pins: Assignment = NO_PINS) -> Generator[Candid
 
 
 class _Walk:
-    """From a frame to faster ones: layouts found with other weights of moving data, then neighbours of the fastest
-    mapping so far that promise to be fast."""
+    """From a frame to faster frames: layouts found with other weights of moving data, then the most promising
+    neighbours of the fastest mapping."""
 
     def __init__(self, found: _Found, pins: Assignment = NO_PINS) -> None:
         self._found, self._pins, self._share = found, pins, Share(found.problem.work, WALKED)
@@ -128,7 +128,7 @@ class _Walk:
         return (splits for splits in new if splits in nearest)
 
     def _step(self, splits: tuple[Split, ...]) -> Proposals:
-        """The frame with other splits. The walk goes on from it if it is faster."""
+        """The frame with other splits. The walk goes on from the faster frame."""
         if splits in self._known or self._share.is_spent:
             return
         self._known.add(splits)

@@ -1,4 +1,4 @@
-"""List scheduling: each op in turn goes to the PEs on which it is done first (`layout/list_schedule.py`)."""
+"""List scheduling: each op in turn goes to the PEs with the earliest end (`layout/list_schedule.py`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from npukit.plan.tensors.problem import Problem
 
 
 def list_schedules(problem: Problem) -> Proposals:
-    """The frame with the most room for constants and states that fits.
+    """The first frame with enough memory, from the largest room for constants and states down.
 
-    In a network of repeated blocks, the first blocks show which room to begin with: smaller rooms follow, then larger.
+    In a network of repeated blocks, the first blocks show the room to begin with: smaller rooms follow, then larger.
     """
     if problem.board.noc is None or len(problem.order) == 1 or not may_be_resident(problem):
         return
@@ -28,7 +28,7 @@ def list_schedules(problem: Problem) -> Proposals:
 
 
 def _first_room(problem: Problem, rooms: Sequence[float]) -> Generator[Candidate, Outcome, float]:
-    """The first of these rooms with which a frame fits, or 0. Where ops have no place, smaller rooms are not tried."""
+    """The first room with a frame within memory, or 0. Where ops have no place, smaller rooms are not tried."""
     memory, too_small = problem.board.memory_for("constants").size, 0.0
     for part in rooms:
         if part <= too_small:

@@ -1,4 +1,4 @@
-"""One PE: the core's kernels in assembly, with tensor layouts chosen for the whole network, at several prices."""
+"""A single PE: the core's kernels in assembly, with tensor layouts chosen for the whole network, at several prices."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from npukit.plan.tensors.problem import Problem
 
 
 def one_pe(objective: str, preference: CostPreference = USUAL) -> Strategy:
-    """Frames on the first PE. Kernels that tuning prefers come first; they were measured, so others follow only if
-    they do not fit."""
+    """Frames on the first PE. Kernels preferred by tuning come first. Tuning measured the cycles, therefore predicted
+    kernels follow only if memory is short."""
 
     def one_pe(problem: Problem) -> Proposals:
         one = problem.on(problem.order[:1])
@@ -42,7 +42,7 @@ def one_pe(objective: str, preference: CostPreference = USUAL) -> Strategy:
 
 
 def _choices(problem: Problem, objective: str, preference: CostPreference) -> Iterator[tuple[CoreKernels, bool]]:
-    """Different choices of kernels: those that tuning measured, then fast ones at each price, then the smallest."""
+    """Different choices of kernels: measured by tuning, then the fastest at each price, then the smallest."""
     board = problem.board.seen_by(problem.order[0])
     core, waits, known = board.core.type, core_waits(board), list[Mapping[str, object]]()
     if preference != USUAL:
@@ -56,8 +56,8 @@ def _choices(problem: Problem, objective: str, preference: CostPreference) -> It
 
 
 def constants_near(best: Tried) -> Strategy:
-    """The best plan again with constants that make cores wait copied at start-up into memory that does not, as far as
-    it leaves room."""
+    """The best plan again, with the constants of slow memory copied at start-up into memory without wait cycles, as
+    far as room is left."""
 
     def constants_near(problem: Problem) -> Proposals:
         del problem
