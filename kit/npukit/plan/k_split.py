@@ -25,8 +25,8 @@ PRODUCTS = 512
 `benchmarks/transformers/language_model.py --blocks 1 --chips 1 --link 2.5 --plan-only`."""
 
 WEIGHS = 1 / 20
-"""Least cycles of a layer without a split, as a part of the frame's cycles shared by all PEs. The last layer of MobileNets
-and ResNets takes less than a hundredth on a large mesh, each layer of a language model takes half."""
+"""Least cycles of a layer without a split, as a part of the frame's cycles shared by all PEs. On a large mesh the last
+layer of MobileNets and ResNets takes less than a hundredth, a layer of a language model half."""
 
 
 DEEP = 20 << 10

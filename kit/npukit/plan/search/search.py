@@ -1,5 +1,5 @@
-"""The search: strategies propose candidates, lower bounds drop most, the rest is emitted and simulated, and the best plan
-is kept.
+"""The search: strategies propose candidates, lower bounds drop most, the others are emitted and simulated, and the best
+plan is kept.
 
 The search ends with the same plan on every machine, because the budget counts work instead of time.
 """
