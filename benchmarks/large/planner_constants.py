@@ -110,7 +110,7 @@ SEARCHES: Mapping[str, Search] = {
             "layout.splits.SHORT": (0, 2400),
             "planner.SHORT": (0, 10_000),
             "predict.memory.PACKINGS": (1, 200),
-            "k_split.PRODUCTS": (320, 1280),
+            "layout.k_split.PRODUCTS": (320, 1280),
         },
     ),
     "list-schedule": Search(

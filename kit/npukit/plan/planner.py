@@ -14,8 +14,8 @@ from npukit.net.receptive import cuttable_axes
 from npukit.plan.does_not_fit import refusal, refuse_what_cannot_fit, refuse_what_none_carries
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
-from npukit.plan.kernels import kernel_notes, with_kernels
 from npukit.plan.multi_chip import board_of_one, chips_to_fill, on_chips
+from npukit.plan.predict.kernels import kernel_notes, with_kernels
 from npukit.plan.search.candidate import Fits, Line, Strategy
 from npukit.plan.search.search import OBJECTIVES, Search
 from npukit.plan.strategies.drafts import drafts

@@ -23,7 +23,7 @@ from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.receptive import cuttable_axes, may_be_one
 from npukit.plan.ir.assignment import Assignment, Tile, fault_of
-from npukit.plan.k_split import cut_as_wanted
+from npukit.plan.layout.k_split import cut_as_wanted
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem

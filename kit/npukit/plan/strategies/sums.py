@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from npukit.net.net import Net
-from npukit.plan.k_split import cut_along_depth, cut_as_wanted, deep, spread, worth_trying
-from npukit.plan.kernels import has_kernels, with_kernels
+from npukit.plan.layout.k_split import cut_along_depth, cut_as_wanted, deep, spread, worth_trying
+from npukit.plan.predict.kernels import has_kernels, with_kernels
 from npukit.plan.search.candidate import Proposals
 from npukit.plan.strategies.drafts import drafts
 from npukit.plan.strategies.layouts import pinned

@@ -25,8 +25,8 @@ def silent(text: str) -> None:
 
 
 MOST = 1_000_000
-"""Limit of steps and messages emitted per call of the planner: about two minutes of the processor. MobileNets on 152 PEs
-take all of it."""
+"""Limit of steps and messages emitted per call of the planner: about two minutes of the processor. MobileNets on 152
+PEs take all of it."""
 
 
 @dataclass

@@ -23,7 +23,7 @@ from npukit.net.reference.interpreter import run_reference
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.k_split import cut_as_wanted, deep, worth_trying
+from npukit.plan.layout.k_split import cut_as_wanted, deep, worth_trying
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
