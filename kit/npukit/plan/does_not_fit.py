@@ -18,7 +18,7 @@ from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Dequantize, Quantize,
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.channel_bands import in_bands, narrowed
 from npukit.plan.ir.plan import MemoryUse, Plan
-from npukit.plan.predict.memory import WORKER_BYTES, WORKER_STACK_BYTES, crowded_region, memory_use
+from npukit.plan.predict.memory import crowded_region, memory_use, program_bytes
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Line, Tried, summary_of
 from npukit.plan.search.search import Search
 from npukit.plan.tensors.graph import Graph
@@ -123,7 +123,7 @@ def room_for_tensors(board: Board, pes: int) -> int:
     """Bytes of so many PEs beside the smallest program of a mesh."""
     if board.noc is None:
         return sum(bank.size for bank in board.banks)
-    return pes * memory_use(board, 0, 0, WORKER_BYTES, WORKER_STACK_BYTES).free
+    return pes * memory_use(board, 0, 0, *program_bytes(pes)).free
 
 
 def _room_for_weights(board: Board, pes: int) -> int:

@@ -20,7 +20,7 @@ def test_of_tensors_that_go_in_bands_a_tile_holds_one_band() -> None:
     b = Builder("expanded")
     wide = b.conv(b.input(1, 16, 16, 16), 64)
     graph = Graph(b.net(b.conv(b.depthwise(wide), 16)))
-    splits = Splits(problem_of(graph), 4, narrowed=narrowed(graph))
+    splits = Splits(problem_of(graph), 4)
     rows, channels = (1, 4, 1, 1), (1, 1, 1, 4)
     assert narrowed(graph) == {wide}
     assert splits.held_bytes(0, rows) == 4 * 16 * 16 + 4 * 16 * WIDE_GRAIN

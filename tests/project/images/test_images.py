@@ -14,7 +14,7 @@ import pytest
 from helpers import first_of, make_by_hand
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.plan.predict.memory import FIRMWARE_BYTES, code_bytes
+from npukit.plan.predict.memory import FIRMWARE_BYTES, program_bytes
 from npukit.project.images.elf import Elf
 from object_cache import compiled_anew
 from project.identity import ACTIVATION_BYTES, CONSTANT_BYTES, NET, Built, build_identity, identity_sources
@@ -84,8 +84,8 @@ def test_roles_have_images_of_their_own_and_only_the_root_pes_serves_the_host(tm
     assert "rpc_serve" in root
     assert "rpc_serve" not in workers
     assert built.images[1].memory.code < built.images[0].memory.code / 2
-    assert built.images[1].memory.code < code_bytes(1, 0, tensors=0, kernels=0, pes=16)
-    assert code_bytes(1, 0, tensors=0, kernels=0, pes=16) < code_bytes(1, 0, tensors=2, kernels=0, pes=16) / 2
+    worker, root = (program_bytes(16, tiles=1, tensors=tensors)[0] for tensors in (0, 2))
+    assert built.images[1].memory.code < worker < root / 2
     assert (built.project.folder / "roles/1/net/net.c").is_file()
 
 

@@ -25,15 +25,11 @@ from npukit.plan.predict.kernel_code import with_code_of_kernels
 from npukit.plan.predict.memory import (
     CODE_OF_STATES,
     MANY_PROGRAMS,
-    STACK_BYTES,
-    WORKER_STACK_BYTES,
     aligned,
-    code_bytes,
-    code_bytes_with_table,
     control_bytes,
     in_banks,
     is_table,
-    is_worker,
+    program_bytes,
     shortfall,
 )
 from npukit.plan.tensors.problem import Problem
@@ -110,12 +106,10 @@ def _fitted(
     this PE accessible to the host."""
     layers, rest = len(pe.tiles), len(program.steps) - len(program.costs)
     kernels = sum(isinstance(step, Compute) and step.engine == CORE for step in program.steps)
-    stack = WORKER_STACK_BYTES if is_worker(tensors, kernels, pe_count) else STACK_BYTES
+    code, stack = program_bytes(pe_count, tiles=layers, messages=rest, tensors=tensors, kernels=kernels, table=table)
     if table:
-        code = code_bytes_with_table(tensors, kernels)
         orders = TableOrders(plan, pe, program).all
     else:
-        code = code_bytes(layers, rest, tensors, kernels, pe_count)
         pieces = sum(command for command, *_ in program.pieces.values())
         descriptors = program.signal_bytes + sum(program.descriptors.values())
         orders = Orders(sum(program.commands.values()) + pieces, descriptors)

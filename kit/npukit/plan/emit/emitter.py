@@ -3,7 +3,8 @@ yet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from types import MappingProxyType
@@ -337,6 +338,26 @@ def same_constants(graph: Graph, op: Op, box: Box, cost: Cost) -> Hashable:
     if cost.constants_key is None:
         return op.name, box
     return graph.constants_as[op.name], box.start[-1:], box.stop[-1:], cost.constants_key
+
+
+TileConstants = tuple[int, Hashable, int, int]
+"""The constants of a tile: PE, key of a shared copy, bytes with the command, and bytes of the command."""
+
+
+def constants_of(problem: Problem, op: Op, tile: Tile) -> TileConstants:
+    """The constants of a tile."""
+    cost = problem.cost(op, tile.box, tile.pe)
+    key = same_constants(problem.graph, op, tile.box, cost)
+    return tile.pe, key, cost.constant_bytes, command_bytes(problem.engines[op.engine])
+
+
+def resident_bytes(constants: Iterable[TileConstants]) -> Counter[int]:
+    """Bytes of constants and commands on each PE. Constants shared by tiles count once."""
+    found, there = Counter[int](), set[tuple[int, Hashable]]()
+    for pe, key, size, command in constants:
+        found[pe] += command if (pe, key) in there else size
+        there.add((pe, key))
+    return found
 
 
 def streamed_bytes(engine: Accelerator, cost: Cost) -> int:

@@ -48,13 +48,13 @@ def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: i
     return SEND_CYCLES + WAKE_CYCLES + noc.dram_latency_cycles + given
 
 
-def exchanges_on(board: Board, order: Sequence[int]) -> Exchanges:
-    """The exchanges of an order of PEs. Hops are counted as if all chips formed one grid."""
+def hops_on(board: Board, order: Sequence[int]) -> np.ndarray:
+    """[n, n]: hops between the PEs of an order, counted as if all chips formed one grid."""
     pes, chips = board.mesh.pes, board.mesh.chips
     chip, place = np.divmod(np.array(order), pes.count)
     rows = chip // chips.columns * pes.rows + place // pes.columns
     columns = chip % chips.columns * pes.columns + place % pes.columns
-    return Exchanges(board.noc, hops_between(rows, columns))
+    return hops_between(rows, columns)
 
 
 def exchange_cycles(noc: Noc, hops: np.ndarray, owned: Boxes, needed: Boxes, element_bytes: int) -> int:

@@ -268,20 +268,22 @@ def control_bytes(layers: int) -> int:
     return CONTROL_BYTES + RECORD_BYTES * max(layers, 1)
 
 
-def code_bytes(tiles: int, messages: int, tensors: int, kernels: int, pes: int) -> int:
-    """The bytes to reserve for a program, from its numbers of compute steps, sends and waits, and tensors of the host.
+def program_bytes(
+    pes: int, *, tiles: int = 0, messages: int = 0, tensors: int = 0, kernels: int = 0, table: bool = False
+) -> tuple[int, int]:
+    """The bytes to reserve for a PE's program, and for its stack.
 
-    `kernels`: steps on the core. Except on a worker, the reserve is at least `CODE_BYTES`.
+    The size follows from the numbers of compute steps (`tiles`), of sends and waits (`messages`), of tensors of the
+    host and of steps on the core (`kernels`). A worker, one of several PEs without tensors and kernels, needs only the
+    small firmware. Other programs in C take at least `CODE_BYTES`.
     """
-    steps = CODE_OF_A_TILE * tiles + CODE_OF_A_MESSAGE * messages + CODE_OF_A_TENSOR * tensors
-    if is_worker(tensors, kernels, pes):
-        return WORKER_BYTES + steps
-    return max(CODE_BYTES, FIRMWARE_BYTES + steps)
-
-
-def is_worker(tensors: int, kernels: int, pes: int) -> bool:
-    """True if a PE needs only the small firmware: no host link, no computing on its core, and other PEs beside it."""
-    return pes > 1 and not tensors and not kernels
+    worker = pes > 1 and not tensors and not kernels
+    firmware, stack = (WORKER_BYTES, WORKER_STACK_BYTES) if worker else (FIRMWARE_BYTES, STACK_BYTES)
+    code = firmware + CODE_OF_A_TENSOR * tensors
+    if table:
+        return code + CODE_OF_THE_LOOP + CODE_OF_A_TILE * kernels, stack
+    code += CODE_OF_A_TILE * tiles + CODE_OF_A_MESSAGE * messages
+    return code if worker else max(CODE_BYTES, code), stack
 
 
 def is_table(steps: int, pes: int) -> bool:
@@ -298,12 +300,6 @@ def table_bytes(rows: int, layers: int, places: int) -> int:
     """The bytes of a table: its steps, a number per layer, and a record of each place of layers' outputs."""
     words = -(-LAYER_NUMBER_BYTES * layers // WORD)
     return STEP_BYTES * (rows + 1) + LAYER_BYTES * places + WORD * words
-
-
-def code_bytes_with_table(tensors: int, kernels: int) -> int:
-    """The bytes to reserve for the program of a table, with tensors of the host and kernels on the core."""
-    firmware = FIRMWARE_BYTES if tensors or kernels else WORKER_BYTES
-    return firmware + CODE_OF_THE_LOOP + CODE_OF_A_TENSOR * tensors + CODE_OF_A_TILE * kernels
 
 
 def memory_use(
