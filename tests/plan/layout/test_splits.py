@@ -39,9 +39,10 @@ def test_what_a_tile_holds_and_costs_is_that_of_the_worst_of_its_tiles() -> None
             costs = [known[op.engine].cost(graph.net, op, box) for box in to_boxes(tiles)]
             assert splits.cost(index, split).cycles == max(cost.cycles for cost in costs)
             assert splits.cost(index, split).constant_bytes == max(cost.constant_bytes for cost in costs)
-            most = sum(int(volumes(boxes).max()) for _, boxes in ((op.output, tiles), *splits.needs(index, split)))
+            operands = ((op.output, tiles), *splits.needs(index, split))
+            most = sum(volumes(boxes).max() * splits.element_bytes(name, split) for name, boxes in operands)
             beside = max(cost.scratch_bytes for cost in costs) + splits.weight_tile_bytes(index, split)
-            assert splits.held_bytes(index, split) == most + beside
+            assert splits.held_bytes(index, split) == int(most) + beside
 
 
 def test_ops_of_one_form_share_what_is_known_of_them() -> None:
