@@ -48,7 +48,7 @@ def low_memory_batch(problem: Problem) -> Proposals:
 
 def _first(problem: Problem, sizes: Iterable[int]) -> Proposals:
     """The first batch that fits: by size of the groups, then with the most room for weight tiles."""
-    if problem.board.noc is None or problem.board.shares_memory:
+    if problem.board.noc is None or problem.board.shares_memory or len(problem.order) < 2:
         return
     memory = problem.board.memory_for("activations").size
     for size in sizes:
