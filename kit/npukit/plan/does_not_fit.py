@@ -1,4 +1,4 @@
-"""The report on a plan that does not fit: by how much, because of what, and what would help how much."""
+"""The refusal of a network that does not fit: the missing bytes, their cause, and remedies with their effect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, Dequantize, Quantize, TransposeConv2d
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.batch.channel_bands import in_bands, narrowed
-from npukit.plan.ir.plan import MemoryUse, Plan
+from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import crowded_region, memory_use, program_bytes
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Line, Tried, summary_of
 from npukit.plan.search.search import Search
@@ -26,36 +26,31 @@ from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.tensors.routes import pes_to_use
 
 FILTERS = Conv2d | DepthwiseConv2d | Dense | TransposeConv2d
-COUNTS = 10
-"""Commands, descriptors and table are told if they are this part of the constants."""
-NAMED = 3
-"""Ops that are named of those that read a tensor."""
 
+NAMED = 3
+"""Readers of a tensor listed by name."""
 
 Retry = Callable[[Problem], Search]
+"""A search on other PEs or another board, for the outcome of a remedy."""
 
 
 def refusal(problem: Problem, nearest: Tried | None, log: Sequence[Line], retry: Retry) -> DoesNotFit:
-    """The refusal of a network, from the candidate that lacks the fewest bytes. `retry`: a search on other PEs, for the
-    remedies."""
-    name, board = problem.net.name, problem.board.name
+    """The refusal of a network, from the candidate with the fewest missing bytes."""
     if nearest and isinstance(nearest.outcome, Lacks):
-        message, batch, missing = (
-            _fault(nearest.candidate, nearest.outcome),
-            nearest.candidate.batch,
-            nearest.outcome.missing,
-        )
-        refused = DoesNotFit(message, tries=partial(_remedies, problem, batch.pes, missing, retry))
+        pes, missing = nearest.candidate.batch.pes, nearest.outcome.missing
+        message = _fault(nearest.candidate, nearest.outcome)
+        refused = DoesNotFit(message, tries=partial(_remedies, problem, pes, missing, retry))
     else:
         reason = log[-1].text if log else "no mapping exists"
-        refused = DoesNotFit(f"{name} does not fit {board}: {reason}", tries=partial(_other_ways, problem, retry))
+        message = f"{problem.net.name} does not fit {problem.board.name}: {reason}"
+        refused = DoesNotFit(message, tries=partial(_other_ways, problem, retry))
     refused.tried = summary_of(log)
     return refused
 
 
-def _refuse_what_is_no_dram(board: Board, plan: Plan) -> None:
-    """DoesNotFit if cores that share memory have less of it for a batch's frames than the plan wants, or would stream
-    weights from it, which nobody puts there."""
+def refuse_what_is_no_dram(board: Board, plan: Plan) -> None:
+    """DoesNotFit if the memory shared by cores lacks room for a batch's frames, or if the plan streams weights from
+    shared memory, because no loader puts weights there."""
     used = max((buffer.offset + buffer.bytes for buffer in plan.dram), default=0)
     if board.noc and board.shares_memory and (used > board.noc.dram_bytes or plan.streams):
         raise DoesNotFit(
@@ -66,7 +61,7 @@ def _refuse_what_is_no_dram(board: Board, plan: Plan) -> None:
 
 
 def refuse_what_none_carries(problem: Problem) -> None:
-    """DoesNotFit if none of the PEs that may be used carries an engine that ops run on."""
+    """DoesNotFit if no allowed PE carries an engine of some op."""
     if problem.fewest <= len(problem.order):
         return
     name = next(name for name, places in problem.places.items() if not places)
@@ -80,8 +75,8 @@ def refuse_what_none_carries(problem: Problem) -> None:
 
 
 def refuse_what_cannot_fit(problem: Problem, retry: Retry) -> None:
-    """DoesNotFit, before anything is searched, if all PEs of a board together are too small for the tensors between two
-    ops, or for the weights of the core, which are not streamed."""
+    """DoesNotFit, before any search, if all PEs of a board together are too small for the tensors between two ops, or
+    for the weights of ops on the core (never streamed)."""
     net, board = problem.net, problem.board
     pes = max(len(problem.order), len(pes_to_use(board, None)))
     weights, room = weight_bytes(net, [op for op in net.ops if op.engine == CORE]), _room_for_weights(board, pes)
@@ -97,7 +92,7 @@ def refuse_what_cannot_fit(problem: Problem, retry: Retry) -> None:
 
 
 def _refuse_on_all(problem: Problem, pes: int, what: str, missing: int, room: str, retry: Retry) -> NoReturn:
-    """DoesNotFit, as all PEs together have too little room for what is there at once."""
+    """DoesNotFit for a need above the room of all PEs together."""
     board = problem.board
     smaller = f"a smaller network, or a board with more memory: {missing:,} bytes"
     where = f"all {pes} PEs of {board.name} have" if pes > 1 else f"{board.name} has"
@@ -108,9 +103,9 @@ def _refuse_on_all(problem: Problem, pes: int, what: str, missing: int, room: st
 
 
 def most_between_ops(problem: Problem) -> tuple[int, int]:
-    """The op behind which most bytes of tensors are left to be read, and how many at least.
+    """The index of the op after which the live tensors take most bytes, and a lower bound on these bytes.
 
-    Those that bands may keep from being whole do not count, nor inputs, which may lie in DRAM.
+    Tensors that may be in bands do not count, nor do inputs, because inputs may lie in DRAM.
     """
     graph = problem.graph
     elsewhere = {*problem.net.inputs, *narrowed(graph)}
@@ -120,19 +115,19 @@ def most_between_ops(problem: Problem) -> tuple[int, int]:
 
 
 def room_for_tensors(board: Board, pes: int) -> int:
-    """Bytes of so many PEs beside the smallest program of a mesh."""
+    """Bytes of `pes` PEs for tensors, beside the smallest program of a mesh."""
     if board.noc is None:
         return sum(bank.size for bank in board.banks)
     return pes * memory_use(board, 0, 0, *program_bytes(pes)).free
 
 
 def _room_for_weights(board: Board, pes: int) -> int:
-    """Bytes of the memories of so many PEs for constants."""
+    """Bytes of `pes` PEs for constants."""
     return pes * board.memory_for("constants").size
 
 
 def weight_bytes(net: Net, ops: Iterable[Op]) -> int:
-    """Bytes of the weights that these ops multiply with; the core has as many bytes of each at least."""
+    """Bytes of these ops' weights: a lower bound on the constants of the core."""
     filters = (op for op in ops if isinstance(op.attributes, FILTERS))
     read = {name for op in filters for name in op.inputs if name in net.constants and net.tensor(name).dtype == "int8"}
     return sum(net.tensor(name).bytes for name in read)
@@ -149,18 +144,14 @@ def _fault(candidate: Candidate, lacks: Lacks) -> str:
         "activations": f" (most: {_most_held(candidate, pe)})",
     }
     parts = ", ".join(f"{kind} {size:,}{most.get(kind, '')}" for kind, size in region.parts.items())
+    if board.banks[1:]:
+        used, size = lacks.use.activations + sum(lacks.use.banks), sum(bank.size for bank in board.banks)
+        names = " and ".join(bank.name for bank in board.banks)
+        parts += f"; activations in {names} are {used:,} bytes of {size:,}"
     return (
         f"{problem.net.name} on {number} PE{'s' if number > 1 else ''} needs {least}{region.missing:,} bytes more than "
         f"PE {pe} of {board.name} has in its {region.name} of {region.size:,}: {parts}"
-        f"{_in_all_banks(board, lacks.use)}"
     )
-
-
-def _in_all_banks(board: Board, use: MemoryUse) -> str:
-    """The sum over several banks, and the sum of their sizes."""
-    names = [bank.name for bank in board.banks]
-    in_all = f"{use.activations + sum(use.banks):,} bytes of {sum(bank.size for bank in board.banks):,}"
-    return f"; activations in {' and '.join(names)} are {in_all}" if names[1:] else ""
 
 
 def _tiles(candidate: Candidate, pe: int) -> list[tuple[Op, Box]]:
@@ -201,7 +192,7 @@ def _readers(net: Net, tensor: str) -> str:
 
 
 def _remedies(problem: Problem, pes: int, missing: int, retry: Retry) -> Iterator[str]:
-    """Remedies for this number of missing bytes on this number of PEs, with the outcome of those that were tried."""
+    """Remedies for `missing` bytes on `pes` PEs, with the outcome of each tried remedy."""
     problem.tell("what would make it fit")
     yield from _more_pes(problem, pes, retry)
     yield from _other_ways(problem, retry)
@@ -218,13 +209,14 @@ def _other_ways(problem: Problem, retry: Retry) -> Iterator[str]:
 
 
 def _more_pes(problem: Problem, pes: int, retry: Retry) -> Iterator[str]:
-    """More PEs of the board than were allowed, with the outcome, or the reason why they do not help."""
+    """More PEs of the board than allowed, with the outcome, or the reason why more PEs do not help."""
     order = pes_to_use(problem.board, None, problem.engines_in_use)
     if stuck := _too_large_for_any_pe(problem.graph, problem.board):
         yield f"more PEs would not help: {stuck}"
         return
     search = None
-    for count in (*_doubled(pes, len(order)), len(order)) if len(order) > len(problem.order) else ():
+    doubled = takewhile(lambda count: count < len(order), (pes << power for power in count_from(1)))
+    for count in (*doubled, len(order)) if len(order) > len(problem.order) else ():
         search = retry(replace(problem, order=order[:count], work=Work()))
         if search.best and isinstance(search.best.outcome, Fits):
             plan = search.best.outcome.plan
@@ -236,19 +228,14 @@ def _more_pes(problem: Problem, pes: int, retry: Retry) -> Iterator[str]:
         yield f"more PEs do not help: {search.nearest.outcome.missing:,} bytes are still missing"
 
 
-def _doubled(pes: int, most: int) -> Iterator[int]:
-    """Twice, four times, ... a number of PEs, below `most`."""
-    return takewhile(lambda count: count < most, (pes << power for power in count_from(1)))
-
-
 def _accelerated(problem: Problem) -> Iterator[str]:
-    """A remedy where the user left the accelerators out."""
+    """A remedy if the user left the accelerators out."""
     if problem.board.accelerator and any(op.reason == AS_ASKED for op in problem.graph.ops):
         yield f"without {AS_ASKED}: an accelerator's ops are cut, and their constants streamed"
 
 
 def _integer_ends(net: Net) -> Iterator[str]:
-    """A remedy where what the network has as integers comes in or goes out as float."""
+    """A remedy if inputs or outputs are float outside and integers inside the network."""
     ends = [op.inputs[0] for op in net.ops if op.kind == Quantize.kind and op.inputs[0] in net.inputs]
     ends += [op.output for op in net.ops if op.kind == Dequantize.kind and op.output in net.outputs]
     if saved := sum(net.tensor(name).bytes for name in ends):
@@ -256,7 +243,7 @@ def _integer_ends(net: Net) -> Iterator[str]:
 
 
 def _integers(problem: Problem) -> Iterator[str]:
-    """A remedy where most constants are in float, which in int8 are a fourth; and so are activations."""
+    """A remedy if most constants are float: constants and activations in int8 take a fourth."""
     net, graph = problem.net, problem.graph
     sizes = {name: tensor.bytes for name, tensor in net.tensors.items() if tensor.dtype == "float32"}
     constants = sum(sizes.get(name, 0) for name in net.constants)
@@ -269,7 +256,7 @@ def _integers(problem: Problem) -> Iterator[str]:
 
 
 def _larger_mesh(problem: Problem) -> Iterator[str]:
-    """The smallest mesh of more PEs that has room for the tensors between any two ops."""
+    """The smallest mesh of more PEs with room for the tensors between any two ops."""
     board, (_, held) = problem.board, most_between_ops(problem)
     larger = [each for each in known_boards() if each.noc and each.pe_count > board.pe_count]
     for mesh in sorted(larger, key=lambda each: each.pe_count) if board.noc else ():
@@ -279,7 +266,7 @@ def _larger_mesh(problem: Problem) -> Iterator[str]:
 
 
 def _other_board(problem: Problem, retry: Retry) -> Iterator[str]:
-    """The board of one PE with the least memory that holds the network on its core."""
+    """The board of one PE with the least memory for the network on its core."""
     ops = tuple(part.placed(CORE) for op in problem.net.ops for part in op.parts)
     graph = Graph(problem.net.with_ops(ops))
     others = [board for board in known_boards() if board.noc is None and board.name != problem.board.name]
@@ -295,7 +282,7 @@ def _other_board(problem: Problem, retry: Retry) -> Iterator[str]:
 
 
 def _too_large_for_any_pe(graph: Graph, board: Board) -> str:
-    """The op of which the least that one PE can compute has more going in or out than any PE holds."""
+    """A description of an op whose smallest tile has a larger input or output than a PE's memory; empty if none."""
     room = board.memory_for("activations").size
     for op in graph.ops:
         axes, shape = cuttable_axes(graph.net, op), graph.shape(op.output)

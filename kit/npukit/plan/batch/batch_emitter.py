@@ -30,33 +30,22 @@ of four, and is 1.4 % slower (`planner_constants.py batches`)."""
 
 
 def emit_batch(problem: Problem, wanted: Batch) -> Plan:
-    """The plan of a batch, without predicted cycles. The plan may exceed the memory of PEs."""
-    if wanted.is_frame:
-        return emit_frame(problem, wanted.groups[0], patient=wanted.patient)
-    return steady_batch(problem, wanted, {})
-
-
-def steady_batch(problem: Problem, wanted: Batch, settled: UsualFlags) -> Plan:
-    """The plan of a batch.
+    """The plan of a batch, without predicted cycles. The plan may exceed the memory of PEs.
 
     Several micro-batches are emitted twice: the second emission gives the first micro-batch the flags settled on by
-    later micro-batches. A single emission is enough if `settled` has the flags of one group and all groups are alike.
+    later micro-batches.
     """
+    if wanted.is_frame:
+        return emit_frame(problem, wanted.groups[0], patient=wanted.patient)
     schedule = scheduled(problem, wanted)
-    emission = _Emission(problem, schedule, settled)
-    if wanted.pipeline.micro_batches == 1 or (settled and schedule.alike.count == len(wanted.groups)):
+    emission = _Emission(problem, schedule, {})
+    if wanted.pipeline.micro_batches == 1:
         return emission.plan()
     emission = _Emission(problem, schedule, emission.usual_flags)
     plan = emission.plan()
     if 0 < missing_bytes(problem.board, plan) < NEARLY_FITS:
         return _Emission(problem, schedule, emission.usual_flags).plan()
     return plan
-
-
-def batch_with_flags(problem: Problem, wanted: Batch, flags: UsualFlags) -> tuple[Plan, UsualFlags]:
-    """The plan with these flags where they are free, and the settled flags of later micro-batches."""
-    emission = _Emission(problem, scheduled(problem, wanted), flags)
-    return emission.plan(), emission.usual_flags
 
 
 class _Emission:

@@ -87,7 +87,8 @@ def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
     room = board.memory_for("activations").size * CROWDED
     found: dict[str, int] = {}
     for first, second in _pairs(graph):
-        if not _have_all_channels(graph, assignment, first, second):
+        tiles = [(tile, graph.shape(op.output)) for op in (first, second) for tile in assignment[op.name]]
+        if any(tile.box.shape[-1] < shape[-1] for tile, shape in tiles):  # cut along the channels
             continue
         middle = max(_needed_bytes(graph, second, tile) for tile in assignment[second.name])
         rest = max(_needed_bytes(graph, first, tile) for tile in assignment[first.name])
@@ -124,11 +125,6 @@ def _may_take_turns(graph: Graph, first: Op, second: Op) -> bool:
     rule = input_rules(graph.net, second)[0]
     channelwise = rule[-1].axis == 3 and graph.shape(second.output)[-1] == shape[-1]
     return channelwise and all(3 in cuttable_axes(graph.net, op) for op in (first, second))
-
-
-def _have_all_channels(graph: Graph, assignment: Assignment, *ops: Op) -> bool:
-    """True if no tile is cut along the channels."""
-    return all(tile.box.shape[-1] == graph.shape(op.output)[-1] for op in ops for tile in assignment[op.name])
 
 
 def _needed_bytes(graph: Graph, op: Op, tile: Tile) -> int:

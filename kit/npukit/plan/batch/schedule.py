@@ -187,9 +187,17 @@ class _Scheduler:
 
     @cached_property
     def _calm(self) -> int:
-        """The first op from which on the next micro-batch's inputs have room."""
-        filled = bool(self._batch.stream.ops) and self._batch.stream.room is not None
-        return min(self._calm_of_pes() if filled else _calm_from(self._graph), self._deferred - 1)
+        """The first op from which on the next micro-batch's inputs have room: no later op's tensors and these inputs
+        together exceed the peak."""
+        if self._batch.stream.ops and self._batch.stream.room is not None:
+            held = self._held(None)
+            inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
+        else:
+            held, net = _live_bytes(self._graph), self._problem.net
+            inputs = sum(net.tensor(name).bytes for name in net.inputs)
+        peak = max(held)
+        crowded = [index for index, each in enumerate(held) if each + inputs > peak]
+        return min(max(crowded, default=-1) + 1, len(held) - 1, self._deferred - 1)
 
     @cached_property
     def _rooms(self) -> list[int]:
@@ -214,15 +222,6 @@ class _Scheduler:
             fetched_from=fetched_from,
         )
 
-    def _calm_of_pes(self) -> int:
-        """The number of the op after the last op at which the next micro-batch's inputs raise the peak memory of the
-        fullest PE."""
-        held = self._held(None)
-        most = max(held)
-        inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
-        crowded = [index for index, each in enumerate(held) if each + inputs > most]
-        return min(max(crowded, default=-1) + 1, len(held) - 1)
-
 
 def ends_of(problem: Problem, *, fetched: bool) -> Ends:
     """The locations of inputs and outputs. If inputs are `fetched` from DRAM, large outputs go to DRAM.
@@ -240,14 +239,6 @@ def ends_of(problem: Problem, *, fetched: bool) -> Ends:
 def output_bytes(graph: Graph) -> int:
     """Bytes of the outputs of one frame. The root holds the outputs of every frame."""
     return sum(aligned(graph.net.tensor(name).bytes) for name in graph.outputs)
-
-
-def _calm_from(graph: Graph) -> int:
-    """The number of the op after the last op at which the next frame's inputs raise the frame's peak."""
-    live = _live_bytes(graph)
-    inputs = sum(graph.net.tensor(name).bytes for name in graph.net.inputs)
-    crowded = [index for index, held in enumerate(live) if held + inputs > max(live)]
-    return min(max(crowded, default=-1) + 1, len(graph.ops) - 1)
 
 
 def _live_bytes(graph: Graph) -> list[int]:
