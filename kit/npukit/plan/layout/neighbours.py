@@ -1,4 +1,4 @@
-"""Neighbours of a mapping: other splits of one op, or of a run of ops of one shape that are split alike."""
+"""Neighbours of a mapping: another split of one op, or of a run of ops with equal shapes and equal splits."""
 
 from __future__ import annotations
 
@@ -16,33 +16,25 @@ MappingOf = tuple[Split, ...]
 
 
 class Neighbours:
-    """Mappings that differ in one op, or in a run of ops of one shape that are split alike."""
+    """The neighbours of mappings of one graph."""
 
     def __init__(self, graph: Graph, splits: Splits) -> None:
-        self._graph, self._splits = graph, splits
+        self._shapes, self._splits = [graph.shape(op.output) for op in graph.ops], splits
         self._choices = splits.candidates(WIDTH)
 
     def of(self, splits: MappingOf) -> Iterator[MappingOf]:
-        """The most promising first."""
+        """The neighbours of a mapping, the most promising first."""
         for place in range(WIDTH):
-            for first in range(len(splits)):
-                changed = self._changed(splits, first, place)
-                if changed:
+            for first, choices in enumerate(self._choices):
+                if place < len(choices) and (changed := self._changed(splits, first, choices[place])):
                     yield changed
 
-    def _changed(self, splits: MappingOf, first: int, place: int) -> MappingOf | None:
-        """Op number `first` in its `place`-th best split, and the ops behind it that are as it was."""
-        choices = self._choices[first]
-        if place >= len(choices):
-            return None
+    def _changed(self, splits: MappingOf, first: int, split: Split) -> MappingOf | None:
+        """The mapping with another split of the run of ops from `first` on, or None if not every op permits the
+        split."""
         last = first + 1
-        while last < len(splits) and self._alike(splits, first, last):
+        while last < len(splits) and (self._shapes[last], splits[last]) == (self._shapes[first], splits[first]):
             last += 1
-        wanted = choices[place]
-        able = all(self._splits.is_possible(index, wanted) for index in range(first, last))
-        return (*splits[:first], *([wanted] * (last - first)), *splits[last:]) if able else None
-
-    def _alike(self, splits: MappingOf, first: int, other: int) -> bool:
-        ops = self._graph.ops
-        same_shape = self._graph.shape(ops[first].output) == self._graph.shape(ops[other].output)
-        return same_shape and splits[first] == splits[other]
+        if not all(self._splits.is_possible(index, split) for index in range(first, last)):
+            return None
+        return (*splits[:first], *([split] * (last - first)), *splits[last:])

@@ -1,12 +1,12 @@
-"""The choices of tuning: by kernels and shapes, and by whole networks on one core.
+"""The choices of tuning, by kernel and shapes, and by network on one core.
 
-A tuning record's choice is a text for people: `code 0.25` or `memory-relaxed`.
+A choice in a tuning record is a readable text: `code 0.25` or `memory-relaxed`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from npukit.accel.core_kernels import CostPreference
 from npukit.board.board import Board
@@ -28,33 +28,30 @@ def preference_for(database: Database, net: Net, board: Board, objective: str, m
 
 
 def core_ops(net: Net) -> list[Op]:
-    """The ops that may have kernels in assembly on the core."""
+    """The ops on the core with kernels in assembly to choose from."""
     return [op for op in net.ops if op.engine == CORE and not isinstance(op.attributes, Reshape | TvmCode)]
 
 
 def kernel_key(net: Net, op: Op, board: Board) -> str:
-    """Kind, attributes, shapes and board: what a kernel depends on, but for the weights."""
+    """The key of a kernel: kind, attributes, shapes and board, without the weights."""
     slot = board.accelerator_named(op.engine)
     figures = [op.engine, slot.model_dump_json(exclude={"plugin"})] if slot else []
     return _digest([board.name, board.core.model_dump_json(), *figures, _described(net, op)])
 
 
 def tuned_choice(database: Database, board: Board, net: Net, op: Op) -> str | None:
-    """The choice that tuning found for an op on an accelerator."""
+    """The tuned choice for an op on an accelerator, if any."""
     return database.choice(kernel_key(net, op, board))
 
 
 def kernel_name(net: Net, op: Op, board: Board) -> str:
-    """The same for people."""
+    """A readable name for a kernel's key."""
     return f"{op.kind} {_shape(net, op.inputs[0])} -> {_shape(net, op.output)} on {board.name}"
 
 
 def network_key(net: Net, board: Board, objective: str, max_pes: int | None) -> str:
-    """The key of a network's layouts.
-
-    It depends on the ops and their readers, every figure of the board, the PEs, and whether it is a frame's or a
-    batch's.
-    """
+    """The key of a network's layouts: ops and readers, every figure of the board, PEs, and whether frames are planned
+    as a batch."""
     places = {name: str(index) for index, name in enumerate((*net.begins, *(o for op in net.ops for o in op.outputs)))}
     reads = [" ".join([op.engine, *(places[name] for name in net.activations(op))]) for op in net.ops]
     pes = " ".join(map(str, pes_to_use(board, max_pes)))
@@ -63,6 +60,7 @@ def network_key(net: Net, board: Board, objective: str, max_pes: int | None) -> 
 
 
 def worth_of(choice: str) -> float:
+    """The number in a choice of code."""
     word, _, number = choice.partition(" ")
     try:
         if word == CODE and float(number) >= 0:
@@ -73,11 +71,8 @@ def worth_of(choice: str) -> float:
 
 
 def _described(net: Net, op: Op) -> str:
-    return " ".join([op.title, *(f"{part.kind} {part.attributes}" for part in op.parts), *_shapes(net, op)])
-
-
-def _shapes(net: Net, op: Op) -> Iterator[str]:
-    return (f"{net.tensor(name).dtype} {_shape(net, name)}" for name in (*op.inputs, *op.outputs))
+    shapes = (f"{net.tensor(name).dtype} {_shape(net, name)}" for name in (*op.inputs, *op.outputs))
+    return " ".join([op.title, *(f"{part.kind} {part.attributes}" for part in op.parts), *shapes])
 
 
 def _shape(net: Net, name: str) -> str:
