@@ -60,7 +60,8 @@ def plan_network(
     problem = Problem(Graph(net), board, engines, max_pes=max_pes)
     search = _search(objective)
     _refuse(problem)
-    search.run(problem, STRATEGIES[search.objective.name](problem, search))
+    for known in _meshes(problem):
+        search.run(known, STRATEGIES[search.objective.name](known, search))
     return _planned(search, problem).plan
 
 
@@ -91,12 +92,16 @@ def _search_net(search: Search, problem: Problem, preference: CostPreference) ->
         search.run(problem, [one_pe(objective, preference)])
     if problem.board.pe_count == 1 or not any(cuttable_axes(problem.net, op) for op in problem.net.ops):
         return
-    near = [pe for pe in problem.order if problem.board.is_on_roots_chip(pe)]
-    for order in dict.fromkeys((tuple(near), problem.order)):
-        known = problem.on(order)
+    for known in _meshes(problem):
         search.run(with_kernels(known, preference), STRATEGIES[objective](known, search))
         if search.best is None:
             search.run(known, STRATEGIES[objective](known, search))
+
+
+def _meshes(problem: Problem) -> Iterator[Problem]:
+    """The problem on the root's chip, then on all PEs."""
+    near = tuple(pe for pe in problem.order if problem.board.is_on_roots_chip(pe))
+    return (problem.on(order) for order in dict.fromkeys((near, problem.order)))
 
 
 def sequential(net: Net, objective: str) -> str:
@@ -152,14 +157,13 @@ def _latency(problem: Problem, search: Search) -> Iterator[Strategy]:
 def _memory(problem: Problem, search: Search) -> Iterator[Strategy]:
     yield fewest_pes
     if search.best is None:
-        yield streams
+        yield from _latency(problem, search)
 
 
 def _throughput(problem: Problem, search: Search) -> Iterator[Strategy]:
     yield groups
     if search.best is None:
         yield low_memory_batch
-    if search.best is None:
         yield from _latency(problem, search)
 
 

@@ -31,6 +31,10 @@ PROBES = 3 / 4
 """Part of the budget for probes. The rest is for whole candidates."""
 
 
+WITHOUT_PLAN = 2
+"""Factor of the budget as long as no plan fits."""
+
+
 @dataclass(frozen=True)
 class Objective:
     """`figure`: the figures to compare plans by; less is better. `bound`: the first figure of a plan with at least
@@ -80,7 +84,7 @@ class Search:
     def _run(self, problem: Problem, strategy: Strategy) -> None:
         known, outcome = list[Tried](), None
         with closing(strategy(problem)) as proposals:
-            while not problem.work.is_spent:
+            while problem.work.done < problem.work.most * (1 if self.best else WITHOUT_PLAN):
                 try:
                     candidate = proposals.send(outcome)  # pyright: ignore[reportArgumentType]
                 except StopIteration:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from npukit.board.noc import DRAM
-from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.batch import Batch, frame
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.schedule import output_bytes
 from npukit.plan.batch.weight_tiles import MOST_LISTED, StreamWeights
@@ -92,7 +92,7 @@ _Trials = Generator[Candidate, Outcome, list[_Trial]]
 
 
 def groups(problem: Problem) -> Proposals:
-    """The batch of the best trial, or of the next best trial where memory is short."""
+    """The batch of the best trial, or of the next best trial where memory is short; then a single frame on all PEs."""
     problem = problem.alike
     if problem.board.noc is None or len(problem.order) == 1:
         return
@@ -109,6 +109,7 @@ def groups(problem: Problem) -> Proposals:
     if _least(found) < best:
         found += yield from _refined(problem, found)
     yield from _whole(problem, sorted(found, key=lambda each: each.interval))
+    yield Candidate(problem, frame(search.best(PRICE)))
 
 
 def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:

@@ -16,6 +16,7 @@ from npukit.plan.layout.neighbours import Neighbours
 from npukit.plan.search.bound import may_be_resident
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
 from npukit.plan.strategies.frames import fewer, resident
+from npukit.plan.strategies.streams import streamed_frames
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.problem import Problem, Share
 
@@ -60,9 +61,10 @@ def layouts(problem: Problem) -> Proposals:
 
 
 def fewest_pes(problem: Problem) -> Proposals:
-    """Frames on more and more PEs, until the memory suffices."""
+    """Frames on more and more PEs, until the memory suffices, with streamed constants if necessary."""
     for count in (*reversed([*fewer(len(problem.order), problem.fewest)]), len(problem.order)):
-        if (yield from _at_prices(problem.on(problem.order[:count]))):
+        few = problem.on(problem.order[:count])
+        if (yield from _at_prices(few)) or (yield from streamed_frames(few)):
             return
 
 

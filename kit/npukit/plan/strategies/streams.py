@@ -23,9 +23,14 @@ FRUGAL = 4
 
 
 def streams(problem: Problem) -> Proposals:
-    """Frames with as few constants streamed as fit."""
+    """Frames with as few streamed constants as the memory permits."""
+    yield from streamed_frames(problem)
+
+
+def streamed_frames(problem: Problem) -> Generator[Candidate, Outcome, bool]:
+    """The frames of `streams`. True if the memory suffices for any."""
     if problem.board.noc is None or problem.board.shares_memory:
-        return
+        return False
     memory = problem.board.memory_for("activations").size
     for room in (None, memory // FRUGAL):
         search, last, fits = LatencySearch(problem, effort_on(problem.order), room=room), None, False
@@ -35,7 +40,8 @@ def streams(problem: Problem) -> Proposals:
                 fits |= yield from _ways(problem, assignment)
             last = assignment
         if fits:
-            return
+            return True
+    return False
 
 
 def _ways(problem: Problem, assignment: Assignment) -> Generator[Candidate, Outcome, bool]:
