@@ -11,7 +11,7 @@ from npukit.board.board import Board
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
-from npukit.plan.does_not_fit import refusal, refuse_what_cannot_fit, refuse_what_none_carries
+from npukit.plan.does_not_fit import refusal, refuse_what_cannot_fit, refuse_what_is_no_dram, refuse_what_none_carries
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_to_fill, on_chips
@@ -186,4 +186,5 @@ def _planned(search: Search, problem: Problem) -> Planned:
         raise refusal(problem, search.nearest, search.log, _on_more_pes)
     assert isinstance(search.best.outcome, Fits)
     plan, chosen = search.best.outcome.plan, search.best.candidate.problem
+    refuse_what_is_no_dram(chosen.board, plan)
     return Planned(plan, chosen.net, chosen.engines, kernel_notes(chosen, plan), search.log)
