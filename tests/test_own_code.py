@@ -97,3 +97,13 @@ def test_no_module_of_one_system_alone_is_imported_where_another_would_fail() ->
         names = {name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
         names |= {str(node.module) for node in tree.body if isinstance(node, ast.ImportFrom)}
         assert not names & {*ELSEWHERE}, path
+
+
+def test_the_slow_tests_are_there() -> None:
+    """Files, functions and pages named in `tests/slow.txt`."""
+    names = re.findall(r"^(\S+?)::(\w+)(?:\[(.*)\])?$", (CHECKOUT / "tests/slow.txt").read_text(), re.MULTILINE)
+    assert len(names) > 100
+    for file, function, case in names:
+        assert f"def {function}(" in (CHECKOUT / file).read_text(), f"{file}::{function}"
+        pages = (CHECKOUT / "docs" / case, CHECKOUT / case)
+        assert not case.endswith(".md") or any(page.is_file() for page in pages), f"{function}[{case}]"

@@ -1,4 +1,4 @@
-"""Figures for human readers, and results as HTML. Notebooks display objects that have `_repr_html_`."""
+"""Figures for human readers, and results as HTML. Notebooks display objects with `_repr_html_`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def milliseconds(cycles: int, clock_hz: int) -> str:
 
 
 def shares(parts: Sequence[int]) -> list[float]:
-    """The percentages of the parts of a whole, with one decimal. They add up to 100: rounding errors go to the parts
-    that rounding down changes most."""
+    """The percentages of the parts of a whole, with one decimal. The sum is 100: rounding errors go to the parts most
+    changed by rounding down."""
     whole = max(sum(parts), 1)
     tenths = [1000 * part // whole for part in parts]
     by_rest = sorted(range(len(parts)), key=lambda index: -(1000 * parts[index] % whole))
@@ -33,12 +33,12 @@ def shares(parts: Sequence[int]) -> list[float]:
 
 
 def counted(instructions: int | None) -> str:
-    """A number of instructions; None if the board does not count them."""
+    """A number of instructions; None if the board has no counter."""
     return "instructions not counted" if instructions is None else f"{instructions:,} instructions"
 
 
 def in_model(title: str) -> str:
-    """A layer's name in the user's model, cut at the front if it is long: exporters' names are paths."""
+    """A layer's name in the user's model, long names cut at the front: exporters' names are paths."""
     return title if len(title) <= LONGEST_TITLE else f"…{title[1 - LONGEST_TITLE :]}"
 
 

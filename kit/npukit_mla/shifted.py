@@ -1,4 +1,4 @@
-"""Results that the array itself shifts and truncates, equal to the integer reference.
+"""Results shifted and truncated by the array itself, equal to the integer reference.
 
 TensorFlow Lite applies a factor of 2**-n in two steps, and each step rounds: a sum from 0 on becomes
 (sum + 2**(n - 1) + 1) >> n, or (sum + 1) >> 1 if n is 1; a negative sum becomes at most 0. If clamping turns negative
@@ -23,7 +23,7 @@ LARGEST, RESULT_BITS = 127, 16
 
 @dataclass(frozen=True)
 class Shift:
-    """A right shift, biases that include the rounding, and the bits of sums with these biases."""
+    """A right shift, biases with the rounding included, and the bits of sums with these biases."""
 
     right: int
     biases: np.ndarray

@@ -44,8 +44,10 @@ def update_of(
     payload = mesh_image(board, images, bytes.fromhex(build_id))
     image = sign_image(payload, version, key, security_counter)
     flash = flash_of(board)
-    told_at = flash.window + flash.once_offset
-    return Update(board.name, image, bytes.fromhex(build_id), provisions=provisions, told_at=told_at)
+    provision_address = flash.window + flash.once_offset
+    return Update(
+        board.name, image, bytes.fromhex(build_id), provisions=provisions, provision_address=provision_address
+    )
 
 
 def computes(session: Session) -> bool:

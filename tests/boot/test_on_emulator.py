@@ -184,7 +184,7 @@ def test_an_image_without_the_boards_key_is_refused_before_the_board_is_restarte
 ) -> None:
     refused(watched, update_of(BOARD, built, NEW, own), reason)
     assert watched.restarts == 0
-    refused(watched, replace(update_of(BOARD, built, NEW, own), told_at=None), reason)
+    refused(watched, replace(update_of(BOARD, built, NEW, own), provision_address=None), reason)
 
 
 EACH = (IDENTIFY, DESCRIBE_SLOT, DIGEST_PAGES, ERASE, WRITE, TRY, BOOT, HELLO, DESCRIBE)
@@ -204,7 +204,7 @@ def test_a_link_that_fails_anywhere_before_the_image_has_confirmed_itself_leaves
     watched: Watched, built: Built, key: Ed25519PrivateKey, failure: BaseException, requests: Sequence[int]
 ) -> None:
     """The link fails at the first request of each kind."""
-    new = replace(update_of(BOARD, built, NEW, key), told_at=None)
+    new = replace(update_of(BOARD, built, NEW, key), provision_address=None)
     for request in requests:
         watched.fails_at, watched.failure = request, failure
         with pytest.raises(type(failure)):

@@ -82,7 +82,7 @@ def test_a_model_that_is_not_there_is_an_error_of_one_line() -> None:
 def test_code_that_is_not_divided_is_counted() -> None:
     model = str(CHECKOUT / "examples/digits/digits_float.onnx")
     several, alone = (CliRunner().invoke(app, ["fit", model, "--float", "--pes", pes]) for pes in ("4", "1"))
-    said = "1 of 8 layers are C that is no loop over rows: each runs on one PE, however many there are"
+    said = "1 of 8 layers run on one PE each, because their C is no loop over rows"
     assert said in several.stdout.replace("\n", " ")
     assert "no loop over rows" not in alone.stdout
 
@@ -100,9 +100,8 @@ def test_a_build_without_renode_files_says_why(folder: Path) -> None:
 @pytest.mark.exhaustive
 def test_flash_and_ram_are_told_apart_with_the_time_of_a_frame() -> None:
     done = CliRunner().invoke(app, ["fit", "digits.tflite", "--board", "mps2-an386"])
-    assert re.search(
-        r"^1 PE: SSRAM1 \d+ / 4096 KB, SSRAM2 \d+ / 4096 KB, [\d.]+ ms \(.* at 25 MHz\)$", done.stdout, re.M
-    )
+    for row in (r"a frame +25 MHz", r"latency +[\d.]+ ms", r"SSRAM1 +\d+ / 4096 KB", r"SSRAM2 +\d+ / 4096 KB"):
+        assert re.search(f"^{row}$", done.stdout, re.M), row
     told = json.loads(build("-o", "out", "--board", "mps2-an386", "--json").stdout)
     (memory,) = told["memory"]
     flash, ram = told["regions"]

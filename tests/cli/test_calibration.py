@@ -45,7 +45,7 @@ def test_json_has_every_layers_error_and_the_accuracy(samples: str) -> None:
 @pytest.mark.exhaustive
 def test_the_worst_layers_are_named(samples: str) -> None:
     done = fit("--calibration", samples, "--ranges", "percentile")
-    assert "signal over error is least in dense_0 " in done.stdout
+    assert "lowest signal-to-noise ratio: dense_0 " in " ".join(done.stdout.split())
     assert "accuracy on the 20 calibration cases: float " in done.stdout
 
 

@@ -79,8 +79,8 @@ _STYLE = (
 )
 """Colours visible on a white page and on a black page."""
 
-_SHOWN = re.compile(r"^    \$ (npukit [a-z].*)\n((?:    (?!\$ ).*\n)+)", re.MULTILINE)
-"""A typed command and the lines of its output below."""
+_SHOWN = re.compile(r"^    \$ (npukit [a-z].*)\n(    (?!\$ ).*\n(?:    (?!\$ ).*\n|\n(?=    (?!\$ )))*)", re.MULTILINE)
+"""A typed command and the lines of its output below, empty lines between them included."""
 _TYPED = re.compile(r"^    (?:\$ )?(npukit [a-z].*?|python -m .* &)(?:  +#.*)?$", re.MULTILINE)
 _FILE = re.compile(r"^`([\w.-]+)`:\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 """A file shown on a page."""

@@ -98,6 +98,8 @@ def test_a_page_that_shows_something_else_is_found_out() -> None:
     text = "Type\n\n    $ npukit boards\n    a board\n    another\n\nand read.\n"
     assert with_outputs(text, {"npukit boards": "a board\nanother\n"}) == text
     assert with_outputs(text, {"npukit boards": "a board\n"}) == text.replace("    another\n", "")
+    apart = text.replace("    another\n", "\n    another\n")
+    assert with_outputs(apart, {"npukit boards": "a board\n\nanother\n"}) == apart
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accel.cortex_m import laboratory
 from emulator.kernel_program import DONE, DONE_AT, END, KEPT, REGISTERS, RESULTS, SEED, WORDS, all_places, program_text
 from emulator.kernels import Case, cases
 from emulator.programs import program, run_to_sleep, running
@@ -44,7 +45,7 @@ def test_outputs_are_right(group: dict[str, Case], ours: bytes) -> None:
 
 def output(case: Case, memory: bytes) -> np.ndarray:
     layout = case.kernel.output
-    return layout.unpack(np.frombuffer(memory[: layout.bytes], np.uint8), case.zero)
+    return laboratory.unpack(layout, np.frombuffer(memory[: layout.bytes], np.uint8), case.zero)
 
 
 def test_registers_and_memory_are_the_same_on_qemu(

@@ -32,7 +32,7 @@ from npukit.project.folder_files import file_digest
 from npukit.tuning import FORMAT, TUNED_VARIABLE
 
 FLOATS = DIGITS.with_name("digits_float.onnx")
-BOARDS = ("pe-mesh", "pe-mesh-rv", "pico2-dual", "mps2-an386", "esp32c3", "spinnaker2")
+BOARDS = ("pe-mesh", "pe-mesh-rv", "pico2-dual", "mps2-an386", "esp32c3", "mps3-an547")
 TYPES = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64", "complex64", "bool", "U3", "S2", "M8[s]")
 VALUES = (np.nan, np.inf, -np.inf, 1e39, -1e300, 0, 127, 128, -129, 2**31, 2**63)
 

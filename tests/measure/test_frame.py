@@ -85,9 +85,10 @@ def test_the_tables_of_the_command_line_add_up(measured: tuple[Build, Bench]) ->
 
 
 def column(shown: str) -> list[int]:
-    """The numbers below "of the frame" or "of the batch", down to the row of calls."""
-    heading, *lines = shown.splitlines()
+    """The numbers below "cycles", from the first layer down to the row of setup."""
+    lines = shown.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("layer "))
     last = next(number for number, line in enumerate(lines) if line.startswith(SETUP))
-    place = re.search(r"of the (frame|batch of \d+)", heading)
-    assert place is not None
-    return [int(line[: place.end()].split()[-1].replace(",", "")) for line in lines[: last + 1]]
+    end = lines[first].index(" cycles ") + len(" cycles")
+    cells = [line[:end] for line in lines[first + 1 : last + 1]]
+    return [int(cell.split()[-1].replace(",", "")) for cell in cells if cell[-1:].isdigit() and len(cell) == end]

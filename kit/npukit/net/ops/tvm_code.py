@@ -51,7 +51,7 @@ OPS = (
         lambda net, op: net.tensor(op.output).shape,
         _reference,
         Example(
-            'tvm_code(x) what="dequantize" code="for (int i = 0; i < 16; ++i) { output[i] = (float)p0[i]; }"',
+            'tvm_code(x) what="float" code="for (int i = 0; i < 16; ++i) { output[i] = (float)p0[i]; }" cycles=160',
             "float32[1,2,2,4]",
         ),
         operands=(1, MANY),
