@@ -139,8 +139,9 @@ def _fault(candidate: Candidate, lacks: Lacks) -> str:
     board = problem.board.seen_by(pe)
     region, number = crowded_region(board, lacks.use), candidate.batch.pes
     least = "" if lacks.plan else "at least "
+    streamed = "; those of accelerators are streamed" if candidate.batch.stream.ops else ""
     most = {
-        "constants": f" (most: {_most_constants(candidate, pe)})",
+        "constants": f" (most: {_most_constants(candidate, pe)}{streamed})",
         "activations": f" (most: {_most_held(candidate, pe)})",
     }
     parts = ", ".join(f"{kind} {size:,}{most.get(kind, '')}" for kind, size in region.parts.items())

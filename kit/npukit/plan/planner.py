@@ -19,8 +19,9 @@ from npukit.plan.predict.kernels import kernel_notes, with_kernels
 from npukit.plan.search.candidate import Fits, Line, Strategy
 from npukit.plan.search.search import OBJECTIVES, Search
 from npukit.plan.strategies.drafts import drafts
+from npukit.plan.strategies.fewest_pes import fewest_pes
 from npukit.plan.strategies.groups import groups
-from npukit.plan.strategies.layouts import fewest_pes, layouts, pinned
+from npukit.plan.strategies.layouts import layouts, pinned
 from npukit.plan.strategies.list_schedules import list_schedules
 from npukit.plan.strategies.low_memory import low_memory_batch, low_memory_frame
 from npukit.plan.strategies.one_pe import constants_near, one_pe
@@ -164,6 +165,7 @@ def _throughput(problem: Problem, search: Search) -> Iterator[Strategy]:
     yield groups
     if search.best is None:
         yield low_memory_batch
+    if search.best is None or problem.board.shares_memory:
         yield from _latency(problem, search)
 
 

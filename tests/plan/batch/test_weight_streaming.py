@@ -54,7 +54,8 @@ def test_what_fits_is_not_streamed() -> None:
     assert not plan_network(keyword_net(), BOARD, engines(BOARD), max_pes=1).dram
 
 
-def test_the_fewest_pes_are_those_that_hold_the_net() -> None:
+def test_constants_are_streamed_before_the_fewest_pes_are_two() -> None:
     plan = plan_network(heavy(), BOARD, engines(BOARD), objective="memory")
-    assert not plan.streams
+    assert plan.streams
+    assert len(plan.pes) == 1
     assert plan.objective == "memory"

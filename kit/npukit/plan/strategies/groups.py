@@ -92,10 +92,14 @@ _Trials = Generator[Candidate, Outcome, list[_Trial]]
 
 
 def groups(problem: Problem) -> Proposals:
+    """Batches on the PEs with the most common core, then on all PEs."""
+    for pes in {each.order: each for each in (problem.alike, problem.equipped)}.values():
+        if problem.board.noc and len(pes.order) > 1:
+            yield from _batches(pes)
+
+
+def _batches(problem: Problem) -> Proposals:
     """The batch of the best trial, or of the next best trial where memory is short; then a single frame on all PEs."""
-    problem = problem.alike
-    if problem.board.noc is None or len(problem.order) == 1:
-        return
     search = LatencySearch(problem, QUICK, fetched=True)
     firsts = yield from _of_all_sizes(problem, search)
     found = list(firsts)

@@ -16,7 +16,6 @@ from npukit.plan.layout.neighbours import Neighbours
 from npukit.plan.search.bound import may_be_resident
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
 from npukit.plan.strategies.frames import fewer, resident
-from npukit.plan.strategies.streams import streamed_frames
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.problem import Problem, Share
 
@@ -47,32 +46,24 @@ class _Found:
 
 def layouts(problem: Problem) -> Proposals:
     """Frames with all constants in the PEs."""
-    found = yield from _at_prices(problem)
+    found = yield from at_prices(problem)
     if found is None:
         return
     for count in fewer(len(problem.order), problem.fewest):
         if whole_cycles(problem) / count >= found.cycles:
             break
-        other = yield from _at_prices(problem.on(problem.order[:count]))
+        other = yield from at_prices(problem.on(problem.order[:count]))
         if other is None or other.cycles > found.cycles:
             break
         found = other
     yield from _Walk(found).proposals()
 
 
-def fewest_pes(problem: Problem) -> Proposals:
-    """Frames on more and more PEs, until the memory suffices, with streamed constants if necessary."""
-    for count in (*reversed([*fewer(len(problem.order), problem.fewest)]), len(problem.order)):
-        few = problem.on(problem.order[:count])
-        if (yield from _at_prices(few)) or (yield from streamed_frames(few)):
-            return
-
-
 def pinned(pins: Assignment):
     """Frames with some ops pinned to PEs."""
 
     def completed(problem: Problem) -> Proposals:
-        found = yield from _at_prices(problem, pins)
+        found = yield from at_prices(problem, pins)
         if found:
             yield from _Walk(found, pins).proposals()
 
@@ -85,7 +76,7 @@ def whole_cycles(problem: Problem) -> float:
     return sum(problem.cost(op, Box.whole(graph.shape(op.output))).cycles for op in graph.ops)
 
 
-def _at_prices(problem: Problem, pins: Assignment = NO_PINS) -> Generator[Candidate, Outcome, _Found | None]:
+def at_prices(problem: Problem, pins: Assignment = NO_PINS) -> Generator[Candidate, Outcome, _Found | None]:
     """The frame at the first price of constants with enough memory, or None."""
     if not may_be_resident(problem):
         return None

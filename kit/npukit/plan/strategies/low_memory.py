@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_streaming import all_streamed
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
-from npukit.plan.search.candidate import Candidate, Lacks, Proposals
+from npukit.plan.search.candidate import Candidate, Lacks, Outcome, Proposals
 from npukit.plan.strategies.drafts import PES_OF_A_PREFETCHER
 from npukit.plan.strategies.groups import WELL_USED, groups_of
 from npukit.plan.tensors.problem import Problem
@@ -34,9 +34,15 @@ ROOMS = (0.58, 0.52, 0.46, 0.4)
 
 def low_memory_frame(problem: Problem) -> Proposals:
     """A single frame on all PEs, with prefetching PEs or without."""
+    yield from short_frames(problem)
+
+
+def short_frames(problem: Problem) -> Generator[Candidate, Outcome, bool]:
+    """The frames of `low_memory_frame`. True if the memory suffices for one."""
     count = len(problem.order)
-    if not problem.net.states:
-        yield from _first(problem, (count - -(-count // PES_OF_A_PREFETCHER), count))
+    if problem.net.states:
+        return False
+    return (yield from _first(problem, (count - -(-count // PES_OF_A_PREFETCHER), count)))
 
 
 def low_memory_batch(problem: Problem) -> Proposals:
@@ -46,10 +52,10 @@ def low_memory_batch(problem: Problem) -> Proposals:
     yield from _first(problem, [size for size in (*SIZES, count) if count // size * size >= WELL_USED * count])
 
 
-def _first(problem: Problem, sizes: Iterable[int]) -> Proposals:
-    """The first batch that fits: by size of the groups, then with the most room for weight tiles."""
+def _first(problem: Problem, sizes: Iterable[int]) -> Generator[Candidate, Outcome, bool]:
+    """The first batch that fits: by size of the groups, then with the most room for weight tiles. False if none."""
     if problem.board.noc is None or problem.board.shares_memory or len(problem.order) < 2:
-        return
+        return False
     memory = problem.board.memory_for("activations").size
     for size in sizes:
         found = _of_size(problem, size)
@@ -57,7 +63,8 @@ def _first(problem: Problem, sizes: Iterable[int]) -> Proposals:
             stream = replace(found.stream, room=int(room * memory))
             outcome = yield Candidate(problem, replace(found, stream=stream))
             if not isinstance(outcome, Lacks):
-                return
+                return True
+    return False
 
 
 def _of_size(problem: Problem, size: int) -> Batch:

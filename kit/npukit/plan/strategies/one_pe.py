@@ -29,14 +29,16 @@ def one_pe(objective: str, preference: CostPreference = USUAL) -> Strategy:
         for kernels, measured in _choices(one, objective, preference):
             board = one.board.seen_by(one.order[0])
             known = one.with_engines({**one.engines, CORE: Cpu(kernels, board.core.type, core_waits(board))})
-            outcome = yield from resident(known, LatencySearch(known, effort_on(known.order)).best())
+            assignment = LatencySearch(known, effort_on(known.order)).best()
+            if core_waits(board).constants is not None:
+                first = yield Candidate(known, frame(assignment), probe=True)
+                if isinstance(first, Fits) and (near := _near(known, first)):
+                    yield Candidate(near, frame(LatencySearch(near, effort_on(near.order)).best()))
+            outcome = yield from resident(known, assignment)
             if isinstance(outcome, Lacks) and len(problem.order) == 1:
                 yield from streams(known)
-            if isinstance(outcome, Fits):
-                if near := _near(known, outcome):
-                    yield Candidate(near, frame(LatencySearch(near, effort_on(near.order)).best()))
-                if measured:
-                    return
+            if isinstance(outcome, Fits) and measured:
+                return
 
     return one_pe
 
