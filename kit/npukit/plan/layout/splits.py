@@ -230,9 +230,16 @@ class Splits:
         return self._costs_of_pieces(index, self._largest(index, split))[0].constant_bytes
 
     def is_possible(self, index: int, split: Split) -> bool:
-        return split in self._possible(index)
+        limits, most = self._limits(index)
+        within = len(split) == len(limits) and all(parts <= limit for parts, limit in zip(split, limits, strict=True))
+        return within and prod(split) <= most and may_be_cut(self._graph.net, self._graph.ops[index], split)
 
     def _possible(self, index: int) -> Iterator[Split]:
+        op = self._graph.ops[index]
+        yield from (each for each in _factors(*self._limits(index)) if may_be_cut(self._graph.net, op, each))
+
+    def _limits(self, index: int) -> tuple[tuple[int, ...], int]:
+        """The most parts of an op along each axis, and the most parts in all."""
         op = self._graph.ops[index]
         shape = self._graph.shape(op.output)
         axes = cuttable_axes(self._graph.net, op) if self._worth_sharing(op) else ()
@@ -240,7 +247,7 @@ class Splits:
         limits[-1:] = [-(-size // 4) for size in limits[-1:]]
         places = self._places.get(op.engine)
         most = self.pes if places is None else sum(place < self.pes for place in places)
-        yield from (each for each in _factors(tuple(limits), most) if may_be_cut(self._graph.net, op, each))
+        return tuple(limits), most
 
     def _worth_sharing(self, op: Op) -> bool:
         """False for short ops on the core."""

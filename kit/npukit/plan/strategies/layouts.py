@@ -22,7 +22,7 @@ from npukit.plan.tensors.problem import Problem, Share
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles per byte of constants on a PE, raised until the frame fits (`planner_constants.py frame`)."""
 
-WEIGHTS = (1.2, 0.8, 1.5, 0.5)
+WEIGHTS = (1.5,)
 """Weights of moving data in further searches for layouts. 1 is the estimate."""
 
 WALKED = 60_000
