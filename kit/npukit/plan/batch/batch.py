@@ -45,7 +45,7 @@ class Batch:
     fetched: bool = True
     """True if inputs lie in DRAM and each PE fetches a part. False: inputs lie on the root."""
     patient: bool = True
-    """For a frame that is resident: True if PEs compute on while their messages leave, which takes memory longer."""
+    """True if PEs compute on while the messages of a resident frame leave. The sources then take memory longer."""
 
     @property
     def frames(self) -> int:

@@ -19,10 +19,10 @@ from npukit.plan.predict.memory import program_bytes
 from npukit.plan.tensors.graph import aliases
 from npukit.plan.tensors.problem import Problem
 
-WEIGHT_TILES = StreamWeights(tile_bytes=9 << 10, tiles=2, prefetch_distance=4)
+STREAM = StreamWeights(tile_bytes=9 << 10, tiles=2, prefetch_distance=4)
 """Weight tiles of streamed constants."""
 
-WINDOW = WEIGHT_TILES.least_bytes
+STREAM_BYTES = STREAM.least_bytes
 """Bytes of all weight tiles in a PE's memory."""
 
 SMALLEST = 1 << 10
@@ -79,7 +79,7 @@ class FrameMemory:
         """Bytes of tensors and weight tiles on the fullest PE at once."""
         names = [op.name for op in self._problem.graph.ops]
         return max(
-            held + WINDOW * any(name in streamed for name in names[index : index + WEIGHT_TILES.prefetch_distance + 1])
+            held + STREAM_BYTES * any(name in streamed for name in names[index : index + STREAM.prefetch_distance + 1])
             for index, held in enumerate(self._tensors)
         )
 
@@ -136,8 +136,8 @@ class FrameMemory:
             if op.name not in streamed:
                 continue
             size = max(self._bytes[op.name].values())
-            free = max(free, self._starts[max(index - WEIGHT_TILES.prefetch_distance, 0)] + late)
-            while there and sum(held for held, _ in there) + size > WINDOW:
+            free = max(free, self._starts[max(index - STREAM.prefetch_distance, 0)] + late)
+            while there and sum(held for held, _ in there) + size > STREAM_BYTES:
                 free = max(free, there.popleft()[1])
             free += self._cycles_of_dram(op.name)
             late = max(late, free - self._starts[index])

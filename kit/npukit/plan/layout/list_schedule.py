@@ -285,7 +285,7 @@ class ListSchedule:
             yield near
 
     def _near(self, needs: list[tuple[str, Boxes]], count: int, roomy: np.ndarray) -> np.ndarray | None:
-        """For each tile the place with most of its inputs; None if some tile has no separate place with inputs."""
+        """The place with most of the inputs of each tile; None if some tile has no separate place with inputs."""
         overlap = np.zeros((count, len(self._free)))
         for home, needed in needs:
             placed = self._placed[home]

@@ -107,7 +107,7 @@ class Splits:
         return tiles if places is None else spread_out(tiles, places)
 
     def _needs(self, index: int, split: Split) -> tuple[tuple[str, Boxes], ...]:
-        """For each input of an op the boxes needed by the tiles."""
+        """Boxes of each input of an op that the tiles need."""
         op = self._graph.ops[index]
         tiles = self.tiles(op.output, split)
         needs = self._graph.needs(op, tiles)
@@ -178,7 +178,7 @@ class Splits:
         return self.cost(index, split).cycles + sum(self._most_needed(index, split)) / 32
 
     def _most_needed(self, index: int, split: Split) -> list[int]:
-        """For each input of an op the most elements that a tile needs."""
+        """Most elements of each input of an op that a tile needs."""
         rules = enumerate(rule for _, rule in self._graph.inputs_of(self._graph.ops[index]))
         return [
             prod(

@@ -14,7 +14,7 @@ from npukit.net.ops import Reshape, TvmCode
 from npukit.plan.ir.plan import Plan
 from npukit.plan.tensors.problem import Problem
 
-MADE, GIVEN = "plain C: made by TVM", "plain C: as it is given"
+BY_TVM, BY_HAND = "plain C: made by TVM", "plain C: as it is given"
 DIVIDED = "plain C: its kernel in assembly wants the whole op on one PE, and {} PEs share it"
 CROWDED = "plain C: PEs have no room for the code and constants of kernels in assembly"
 
@@ -38,7 +38,7 @@ def kernel_notes(problem: Problem, plan: Plan) -> dict[str, str]:
 
 
 def _notes(problem: Problem, plan: Plan, *, crowded: bool) -> Iterator[tuple[str, str]]:
-    """Of PEs with several types of core, the first PE of an op counts."""
+    """Notes on the core ops of a plan. The core of an op's first PE counts, if types differ."""
     net, whole, core = problem.net, _computed_whole(problem.net, plan), problem.engines[CORE]
     assert isinstance(core, Cpu)
     computing: dict[str, list[int]] = {}
@@ -52,7 +52,7 @@ def _notes(problem: Problem, plan: Plan, *, crowded: bool) -> Iterator[tuple[str
         own = core.of(problem.board.cpu_of(pes[0])).kernels
         runs = op.name in whole or op.name in own.moves
         if isinstance(op.attributes, TvmCode):
-            yield op.name, GIVEN if op.attributes.given else MADE
+            yield op.name, BY_HAND if op.attributes.given else BY_TVM
         elif not own.has(op.name) or (runs and not crowded):
             yield op.name, own.notes[op.name]
         else:

@@ -15,7 +15,7 @@ from math import inf
 from npukit.plan.batch.batch import Batch
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import PAGES, PePlan, Plan
-from npukit.plan.layout.frame_memory import WEIGHT_TILES, WINDOW, FrameMemory
+from npukit.plan.layout.frame_memory import STREAM, STREAM_BYTES, FrameMemory
 from npukit.plan.layout.layout_search import Effort, LatencySearch
 from npukit.plan.layout.list_schedule import TILE, schedules_from_dram, states_early
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
@@ -75,7 +75,7 @@ def _repaired(problem: Problem, whole: Batch, draft: Draft) -> Generator[Candida
     """The cycles of a draft's frame. While orders lack room in memory, more constants are streamed."""
     cycles = inf
     for _ in range(REPAIRS):
-        wanted = replace(whole, groups=(draft.assignment,), stream=WEIGHT_TILES.of(draft.streamed))
+        wanted = replace(whole, groups=(draft.assignment,), stream=STREAM.of(draft.streamed))
         outcome = yield Candidate(problem, wanted)
         if isinstance(outcome, Fits):
             cycles = min(cycles, outcome.plan.predicted.latency_cycles)
@@ -121,7 +121,7 @@ def _draft(problem: Problem, assignment: Assignment, cycles: int, kept: int = 0)
 def _with_more_streamed(draft: Draft, plan: Plan) -> Draft:
     """The draft with as many more constants streamed as its plan lacks room for."""
     before = draft.held.resident(draft.streamed)
-    weight_tiles = 0 if draft.streamed else WINDOW
+    weight_tiles = 0 if draft.streamed else STREAM_BYTES
     rooms = {pe.pe: before[pe.pe] + _left(pe) - weight_tiles for pe in plan.pes}
     return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms, core_too=True))
 

@@ -31,6 +31,7 @@ PRICE = 0.06
 """Cycles per byte of constants on a PE."""
 
 SMALL_TILES, LARGE_TILES = (StreamWeights(tile_bytes=size << 10, tiles=2) for size in (9, 17))
+"""Weight tiles of the groups."""
 
 HEAVY_MOVES = 3.0
 """Weight of moving data in a second search for the best sizes: messages take longer while all groups work."""
@@ -51,6 +52,7 @@ SETTLED, UNSETTLED = 0.87, 0.02
 others."""
 
 MOST_MICRO_BATCHES = 4
+"""Most micro-batches of a batch."""
 
 INTERLEAVED = (2, 4, 6)
 """Frames in turn, op by op, on a group: a frame computes while the tiles of another frame are in flight."""

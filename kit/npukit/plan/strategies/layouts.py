@@ -93,7 +93,7 @@ def at_prices(problem: Problem, pins: Assignment = NO_PINS) -> Generator[Candida
 
 
 class _Walk:
-    """From a frame to faster frames: layouts found with other weights of moving data, then the most promising
+    """Walk from a frame to faster frames: layouts found with other weights of moving data, then the most promising
     neighbours of the fastest mapping."""
 
     def __init__(self, found: _Found, pins: Assignment = NO_PINS) -> None:

@@ -21,6 +21,7 @@ SIZES = (28, 38, 49, 76)
 """PEs of a group: the smallest that fits shares constants with the most others."""
 
 LEAST_WEIGHT_TILES = StreamWeights(tile_bytes=2 << 10, tiles=1)
+"""Weight tiles that leave the most memory."""
 
 SEARCHED, WEIGHT_TILE = 0.5, 12_000
 """Part of a PE's memory for tensors and a weight tile while layouts are searched for, and bytes of this tile."""
