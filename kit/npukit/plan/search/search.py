@@ -23,13 +23,8 @@ from npukit.plan.search.bound import least_cycles, least_lacking
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Line, Outcome, Slow, Strategy, Tried
 from npukit.plan.tensors.problem import Problem
 
-LONG = 20_000
-"""Messages of a batch from which on a single round is simulated: two rounds take minutes and differ little."""
-
-
 PROBES = 3 / 4
 """Part of the budget for probes. The rest is for whole candidates."""
-
 
 WITHOUT_PLAN = 2
 """Factor of the budget as long as no plan fits."""
