@@ -54,17 +54,12 @@ def _array(archive: ZipFile, member: ZipInfo) -> np.ndarray:
         if np.lib.format.read_magic(stream) not in ((1, 0), (2, 0), (3, 0)):
             raise ValueError(f"{member.filename} is of another format")
         stream.seek(0)
-        _check_header(stream, member)
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        if dtype.hasobject:
+            raise ValueError(f"{member.filename} holds objects of Python's, not numbers")
+        if any(size < 0 for size in shape) or prod(shape) * dtype.itemsize != member.file_size - stream.tell():
+            raise ValueError(f"{member.filename} has not the bytes of {dtype} {list(shape)}")
         stream.seek(0)
         return np.lib.format.read_array(stream, allow_pickle=False)
-
-
-def _check_header(stream, member: ZipInfo) -> None:
-    """Raise an error unless the file holds exactly the bytes that numpy would allocate."""
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    if dtype.hasobject:
-        raise ValueError(f"{member.filename} holds objects of Python's, not numbers")
-    if any(size < 0 for size in shape) or prod(shape) * dtype.itemsize != member.file_size - stream.tell():
-        raise ValueError(f"{member.filename} has not the bytes of {dtype} {list(shape)}")

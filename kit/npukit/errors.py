@@ -50,8 +50,7 @@ LONGEST_MESSAGE = 1000
 
 
 def plain(message: str) -> str:
-    """The message as one line of limited length without terminal control characters: names may come from untrusted
-    files."""
+    """The message as one line of limited length without control characters: names may come from strangers' files."""
     if len(message) > LONGEST_MESSAGE:
         message = f"{message[: LONGEST_MESSAGE // 2]} ... {message[-LONGEST_MESSAGE // 2 :]}"
     return escaped(message)

@@ -19,8 +19,7 @@ class Options:
     chips: int | None = None
     """Limit on the chips of the board; `pes` then counts PEs of these chips."""
     engine: str | None = None
-    """`cpu`: no accelerator. An accelerator's name: that accelerator alone, for every op it supports, even if the core
-    is faster."""
+    """`cpu`: no accelerator. An accelerator's name: it alone, for every op it supports, even if the core is faster."""
     objective: str = "latency"
     frames_per_second: float | None = None
     """Required frame rate, checked against the plan's prediction. `DoesNotFit` names the limiting resource."""
@@ -43,8 +42,7 @@ class Options:
     custom: tuple[tuple[str, str], ...] = ()
     """C code of custom ops, by name. `NAME:1` and so on are an op's further outputs (`docs/models.md`)."""
     calibration: Path | None = None
-    """Calibration data of a float model: an npz file of inputs `in0`, `in1`, ... (and perhaps `labels`), or a folder of
-    samples."""
+    """Calibration data of a float model: an npz of `in0`, `in1`, ... (perhaps `labels`), or a folder of samples."""
     io: str = "file"
     """`file`: inputs and outputs have the types of the model file; the device quantises float inputs.
 

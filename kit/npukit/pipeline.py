@@ -525,8 +525,7 @@ def _meaning(tensor: Tensor) -> dict[str, Any]:
 
 
 def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
-    """Bytes of the constants of assembly kernels, and of the same constants in the model. None if several PEs divide
-    them."""
+    """Bytes of the constants of assembly kernels, and of these in the model. None if several PEs divide them."""
     core = compiled.planned.engines.get(CORE)
     if plan.pes_used > 1 or not isinstance(core, Cpu):
         return None

@@ -115,8 +115,7 @@ def _sweep(output: Path, prefix: str) -> None:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[bool]:
-    """Lock a folder until the block ends, or this process dies. False if another process holds the lock, or locks are
-    unavailable."""
+    """Lock a folder until the block or this process ends. False if another process has the lock, or none can be."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

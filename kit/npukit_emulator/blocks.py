@@ -79,14 +79,24 @@ def block_costs(code: bytes, address: int, others: Mapping[str, int]) -> BlockCo
     """The costs of a block. `others`: cycles of instructions, by name, that differ from a Cortex-M4's."""
     instructions = list(_instructions(code, address, others))
     first, last = instructions[0], instructions[-1]
-    conditional = _conditional(instructions)
+    conditional = {  # indices of the instructions under an IT instruction
+        conditional
+        for index, each in enumerate(instructions)
+        for conditional in range(index + 1, min(index + 1 + each.conditional_after, len(instructions)))
+    }
     words, looked_at = _words(instructions, conditional)
+    depth = deepest = at = 0
+    for each in instructions:
+        depth += each.stack_growth
+        if depth > deepest:
+            deepest, at = depth, each.offset
     return BlockCosts(
         _progress(instructions, _remarks(instructions, conditional, looked_at), len(code) // 2),
         first.can_follow,
         _bits(first.address),
         _bits(() if last.loaded is None else (last.loaded,)),
-        *_stack_use(instructions),
+        deepest,
+        at,
         next((each.offset for each in instructions if each.uses_fpu), None),
         words.needs,
         words.keeps,
@@ -103,15 +113,6 @@ def _progress(instructions: list[_Instruction], remarks: list[int], halfwords: i
         for halfword in range(first + 1, min(first + instruction.size // 2, halfwords) + 1):
             found[halfword] = (count, cycles, Remark.NONE)
     return found
-
-
-def _conditional(instructions: list[_Instruction]) -> set[int]:
-    """Indices of the instructions under an IT instruction."""
-    return {
-        conditional
-        for index, each in enumerate(instructions)
-        for conditional in range(index + 1, min(index + 1 + each.conditional_after, len(instructions)))
-    }
 
 
 def _words(instructions: list[_Instruction], conditional: set[int]) -> tuple[Words, dict[int, int]]:
@@ -137,16 +138,6 @@ def _remarks(instructions: list[_Instruction], conditional: set[int], looked_at:
         if index in looked_at:
             remarks[index] |= Remark.NEEDS_WORDS | core_register(looked_at[index]) << _BASE_REGISTER_SHIFT
     return remarks
-
-
-def _stack_use(instructions: list[_Instruction]) -> tuple[int, int]:
-    """The largest drop of the stack pointer below the value at the start, and the offset of the instruction."""
-    depth = deepest = at = 0
-    for each in instructions:
-        depth += each.stack_growth
-        if depth > deepest:
-            deepest, at = depth, each.offset
-    return deepest, at
 
 
 def _instructions(code: bytes, address: int, others: Mapping[str, int]) -> Iterator[_Instruction]:

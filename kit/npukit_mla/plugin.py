@@ -49,8 +49,7 @@ LINES, WINDOWS, SHIFTED, PLANES = "LINES", "WINDOWS", "SHIFTED", "PLANES"
 """Names of `enum mla_kind`. Products of a tile are of lines or of windows, whichever takes fewer cycles."""
 CHANNEL_BYTES, COMMAND_BYTES = 12, 120
 MOST_INPUT = 49152
-"""Largest input of a convolution in bytes: each PE makes planes of the whole input. Larger inputs are faster as
-products."""
+"""Largest input of a convolution in bytes, since each PE makes planes of it all. Larger ones become products."""
 FILES = ("mla.c", "mla_lines.c", "mla_windows.c", "mla_planes.c", "mla_requantise.c", "mla_emulated.c")
 
 

@@ -46,7 +46,15 @@ class Checked:
         self._plugin = plugin
         self._code = code_of(type(plugin))
         self.name = name
-        self.version, self.commands, self.model = _identity(plugin, name)
+        missing = [each for each in _MEMBERS if not hasattr(plugin, each)]
+        if missing:
+            raise NpukitError(f"the plug-in {name} has no `{missing[0]}`", tries=[_INTERFACE])
+        if plugin.name != name:
+            fact = f"the plug-in {name} is named {plugin.name}"
+            raise NpukitError(fact, tries=["the same name in plug-in and board file"])
+        if plugin.model is not None and not Path(plugin.model).is_file():
+            raise NpukitError(f"the plug-in {name} names a model that is not there: {plugin.model}", tries=[_INTERFACE])
+        self.version, self.commands, self.model = str(plugin.version), plugin.commands, plugin.model
         abilities = getattr(plugin, "abilities", Abilities())
         fault = _fault_of_abilities(abilities, plugin.commands)
         if fault:
@@ -130,20 +138,6 @@ def code_of(made: object) -> Path:
     except (TypeError, OSError):
         return Path(os.devnull)
     return file.parent if (file.parent / "__init__.py").is_file() else file
-
-
-def _identity(plugin: Plugin, name: str) -> tuple[str, CommandFormat | None, Path | None]:
-    """Version, command format and model. Raises NpukitError if a member or the model's file is missing, or the name
-    differs."""
-    missing = [each for each in _MEMBERS if not hasattr(plugin, each)]
-    if missing:
-        raise NpukitError(f"the plug-in {name} has no `{missing[0]}`", tries=[_INTERFACE])
-    if plugin.name != name:
-        fact = f"the plug-in {name} is named {plugin.name}"
-        raise NpukitError(fact, tries=["the same name in plug-in and board file"])
-    if plugin.model is not None and not Path(plugin.model).is_file():
-        raise NpukitError(f"the plug-in {name} names a model that is not there: {plugin.model}", tries=[_INTERFACE])
-    return str(plugin.version), plugin.commands, plugin.model
 
 
 _MEMBERS = ("name", "version", "commands", "model", "refusal", "cost", "lower", "sources")
@@ -260,8 +254,7 @@ def _faults_of_address(address: Address, sizes: Mapping[str, int | None]) -> Ite
 
 
 def _broken_promise(lowered: Lowered, cost: Cost, commands: CommandFormat | None) -> str | None:
-    """The difference between the constants' size and the reserved size in `cost`, or None. Alignment gaps may count or
-    not."""
+    """The difference between the constants' size and the reserved size, or None. Alignment gaps may count or not."""
     sizes = [(array.values.nbytes, array.align) for array in lowered.constants]
     if isinstance(lowered.code, Commands) and commands is not None:
         sizes += [(commands.bytes, commands.align)] * len(lowered.code.structs)

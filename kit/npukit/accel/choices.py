@@ -1,5 +1,4 @@
-"""The ways in which accelerators compute their ops (choices), and places in accelerator memories for data that ops
-keep."""
+"""Choices: the ways in which accelerators compute ops. Places in accelerator memories for data that ops keep."""
 
 from __future__ import annotations
 

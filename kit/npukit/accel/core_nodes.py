@@ -48,7 +48,11 @@ class _Builder:
         self._layers = {
             op.name: OpView(net, op, ranges.get(op.inputs[0]), helium) for op in wanted if op.name not in self._reasons
         }
-        self._dense = self._dense_tensors()
+        dense = {*self._net.begins, *self._net.ends}
+        for op in self._net.ops:
+            if op.name not in self._layers and self._homes[op.outputs[0]] == op.outputs[0]:
+                dense |= {*op.outputs, *self._net.activations(op)}
+        self._dense = {self._homes[name] for name in dense}
         self._nodes: list[Node] = []
         self._owners: list[str] = []
         self._places: dict[str, int] = {}
@@ -99,14 +103,6 @@ class _Builder:
         self._nodes.append(node)
         self._owners.append(owner)
         return len(self._nodes) - 1
-
-    def _dense_tensors(self) -> set[str]:
-        """The tensors that ops without kernels read or write."""
-        dense = {*self._net.begins, *self._net.ends}
-        for op in self._net.ops:
-            if op.name not in self._layers and self._homes[op.outputs[0]] == op.outputs[0]:
-                dense |= {*op.outputs, *self._net.activations(op)}
-        return {self._homes[name] for name in dense}
 
 
 def _homes(net: Net) -> dict[str, str]:

@@ -93,8 +93,7 @@ class ElementsRoutine(BoxRoutine):
 
 @dataclass(frozen=True, eq=False)
 class TotalRoutine(BoxRoutine):
-    """The addition and requantisation of a one-pixel layer's partial sums: a routine, with the constants of each
-    result."""
+    """The addition and requantisation of a one-pixel layer's partial sums: a routine, with each result's constants."""
 
     parts: int
     constants: np.ndarray

@@ -11,8 +11,7 @@ from npukit.net.requantize import requantization
 
 
 def rows_and_biases(net: Net, op: Op) -> tuple[np.ndarray, np.ndarray]:
-    """Weights as [channel][product], and biases with the input's zero point folded in. Padding has the zero point's
-    value."""
+    """Weights as [channel][product], biases with the input's zero point folded in. Padding has the zero point."""
     values = net.constants[op.inputs[1]]
     depthwise = isinstance(op.attributes, DepthwiseConv2d)
     weights = values.reshape(-1, values.shape[-1]).T if depthwise else values.reshape(values.shape[0], -1)
@@ -24,8 +23,7 @@ def rows_and_biases(net: Net, op: Op) -> tuple[np.ndarray, np.ndarray]:
 
 
 def tile_filter(tile: Tile) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of a tile's channels as [channel][product], and int32 words per channel: folded bias, multiplier,
-    shift."""
+    """A tile's weights as [channel][product], and int32 words per channel: folded bias, multiplier, shift."""
     chosen = slice(tile.output.box.start[-1], tile.output.box.stop[-1])
     weights, biases = rows_and_biases(tile.net, tile.op)
     factors = requantization(tile.net, tile.op)

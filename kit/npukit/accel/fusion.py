@@ -42,7 +42,11 @@ def with_patterns(net: Net, engine: Accelerator, engines: Engines) -> Net:
 def with_matches(net: Net, engine: Accelerator, engines: Engines) -> Net:
     """The net with matches of the engine's Relax patterns fused, where the engine takes the match as one op and is
     faster. A match whose ops are no chain must not be cut into tiles."""
-    uses, groups, fused, within = _Uses(net), _matches_of(net, engine), dict[str, Op](), set[str]()
+    groups: dict[str, list[Op]] = {}
+    for op in net.ops:
+        if op.pattern.startswith(f"{engine.name}.") and not isinstance(op.attributes, Fused) and op.engine != LINK:
+            groups.setdefault(op.pattern, []).append(op)
+    uses, fused, within = _Uses(net), dict[str, Op](), set[str]()
     for match, group in groups.items():
         names, last = {op.name for op in group}, group[-1]
         if len(group) > 1 and all(uses.only_for(op, names) for op in group[:-1]):
@@ -54,15 +58,6 @@ def with_matches(net: Net, engine: Accelerator, engines: Engines) -> Net:
                 within |= names
     kept = (op for op in net.ops if op.name in fused or op.name not in within)
     return net.with_ops(tuple(fused.get(op.name, op) for op in kept))
-
-
-def _matches_of(net: Net, engine: Accelerator) -> dict[str, list[Op]]:
-    """The ops of each match of the engine's patterns that are not fused yet, in the net's order."""
-    found: dict[str, list[Op]] = {}
-    for op in net.ops:
-        if op.pattern.startswith(f"{engine.name}.") and not isinstance(op.attributes, Fused) and op.engine != LINK:
-            found.setdefault(op.pattern, []).append(op)
-    return found
 
 
 def with_subgraphs(net: Net, engine: Accelerator, engines: Engines) -> Net:
@@ -81,8 +76,7 @@ def with_subgraphs(net: Net, engine: Accelerator, engines: Engines) -> Net:
 def _subgraph_ending_at(
     uses: _Uses, last: Op, engine: Accelerator, engines: Engines, within: Collection[str], most: int
 ) -> tuple[Sequence[Op], Op]:
-    """A group of at most `most` ops, outside all other groups, and the fused op; or no group, and the op with the
-    reason."""
+    """A group of at most `most` ops, outside all others, and the fused op; or no group, and the op with the reason."""
     net, reason = uses.net, engine.refusal(uses.net, last)
     while most and reason is None:
         group = uses.grown(last, engine, most, within)

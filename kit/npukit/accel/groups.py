@@ -92,8 +92,7 @@ class _Part:
 
 
 def _is_quicker(net: Net, joined: Net, op: Op, core: Accelerator, accelerators: Sequence[Accelerator]) -> bool:
-    """True if accelerators compute all channels faster than the core computes the groups, within `MOST_WEIGHT_BYTES` of
-    weights."""
+    """True if accelerators compute all channels, in at most `MOST_WEIGHT_BYTES`, faster than the core the groups."""
     new = [each for each in joined.ops if each not in net.ops]
     held = {each.inputs[1]: joined.tensor(each.inputs[1]) for each in new if each.kind == op.kind}
     if sum(each.bytes for each in held.values()) > MOST_WEIGHT_BYTES:

@@ -51,8 +51,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Tile:
-    """A box of an op's output to compute, and the boxes of the activations. `name`: a C identifier, unique in the
-    image."""
+    """A box of an op's output to compute, and the boxes of the activations. `name`: a C identifier of its own."""
 
     name: str
     net: Net

@@ -128,8 +128,7 @@ class Memory(_Part):
         return self.origin + self.size
 
     def cycles_of(self, size: int, accesses: int) -> int:
-        """Wait cycles of `accesses` accesses to `size` bytes of data: with a cache once for each line, else for each
-        access."""
+        """Wait cycles of `accesses` accesses to `size` bytes: with a cache once a line, else each time."""
         if self.waits is None:
             return 0
         cached = self.waits.data_bytes > self.waits.line_bytes
@@ -530,8 +529,7 @@ def known_boards() -> Iterator[Board]:
 
 
 def _invalid(path: Path, error: ValidationError) -> NpukitError:
-    """The error for a board file with wrong fields. Reports an unknown key before a missing key, because it may be a
-    misspelling."""
+    """The error for wrong fields of a board file: first unknown keys, perhaps misspelt, then missing keys."""
     faults = error.errors()
     first = faults[0]
     if first["type"] == CONTRADICTION:

@@ -58,7 +58,12 @@ def load_key(path: Path, ask: Callable[[Path], str] | None = None) -> Ed25519Pri
     if b"ENCRYPTED" in pem:
         key = _parse(path, pem, _passphrase(path, ask))
     else:
-        _check_private(path, mode)
+        others = stat.S_IMODE(mode.st_mode) & 0o077  # a key that others may read may be no secret
+        if os.name == "posix" and mode.st_uid == os.getuid() and others:
+            raise NpukitError(
+                f"{path} is a private key that others may read (mode {stat.S_IMODE(mode.st_mode):03o})",
+                tries=[f"chmod 600 {path}, if nobody has read it", f"{_ANOTHER} --encrypt"],
+            )
         key = _parse(path, pem, None)
     if not isinstance(key, Ed25519PrivateKey):
         raise NpukitError(f"the key in {path} is not an Ed25519 key", tries=[_ANOTHER])
@@ -95,13 +100,3 @@ def _passphrase(path: Path, ask: Callable[[Path], str] | None) -> str:
             tries=["on a terminal, where it is asked for", f"{PASSPHRASE_VARIABLE}=... in the environment"],
         )
     return given
-
-
-def _check_private(path: Path, state: os.stat_result) -> None:
-    """Refuse a file of this user's that others may read: the key may be no secret."""
-    others = stat.S_IMODE(state.st_mode) & 0o077
-    if os.name == "posix" and state.st_uid == os.getuid() and others:
-        raise NpukitError(
-            f"{path} is a private key that others may read (mode {stat.S_IMODE(state.st_mode):03o})",
-            tries=[f"chmod 600 {path}, if nobody has read it", f"{_ANOTHER} --encrypt"],
-        )

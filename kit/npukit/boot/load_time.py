@@ -23,8 +23,7 @@ _SIGNATURE_CYCLES = 4_600_000
 def load_cycles(
     board: Board, programs: Sequence[ImageProgram], overlays: Sequence[Overlay], image_bytes: int, *, signed: bool
 ) -> int:
-    """Cycles to load these programs and overlays from an image of `image_bytes` bytes. `signed`: the loader checks a
-    signature."""
+    """Cycles to load programs and overlays from an image of `image_bytes`. `signed`: the signature is checked."""
     sent = sum(_segment_cycles(len(each.data), len(program.pes)) for program in programs for each in program.segments)
     sent += sum(_segment_cycles(len(same[0].data), len(same)) for same in equal_overlays(overlays))
     # The boot controller copies the largest program at most: the root PE's.

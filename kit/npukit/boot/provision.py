@@ -46,7 +46,7 @@ class Takes:
         if self.policy is Policy.NONE:
             return b""
         fields = _MAGIC + struct.pack("<I", _POLICY_KEY if self.key else _POLICY_OPEN) + (self.key or _NO_KEY)
-        return fields + _digest(fields)
+        return fields + hashlib.sha256(fields).digest()[: RECORD_BYTES - len(fields)]
 
 
 def takes_of(public_key: bytes | None) -> Takes:
@@ -63,7 +63,3 @@ def read_takes(records: bytes) -> Takes:
             if record == takes.record():
                 return takes
     return Takes(Policy.DAMAGED if records.strip(b"\xff") else Policy.NONE)
-
-
-def _digest(fields: bytes) -> bytes:
-    return hashlib.sha256(fields).digest()[: RECORD_BYTES - len(fields)]

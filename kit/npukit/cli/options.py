@@ -188,8 +188,7 @@ class PlanOptions:
     ] = None
 
     def options(self, pes: int | None, toolchain: str | None = None) -> Options:
-        """The options for `npukit.api`. `pes`: limit of a single network; None for several, each with a limit of its
-        own."""
+        """The options for `npukit.api`. `pes`: limit of a single network; None for several, each with its own."""
         given = {each.name: getattr(self, each.name) for each in fields(Options) if hasattr(self, each.name)}
         lists = ("preprocess", "postprocess", "keep_float", "keep_int16")
         changed = {

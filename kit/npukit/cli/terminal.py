@@ -61,8 +61,7 @@ class Terminal:
             _print_remark(console, line, "bold red" if line is lines[0] else "")
 
     def print(self, text: str = "", *, whole: bool = False) -> None:
-        """Print a line of the result for people; nothing with --json or -q. A `whole` line, such as a command to paste,
-        is not wrapped."""
+        """Print a line of the result for people; nothing with --json or -q. A `whole` line is not wrapped."""
         self.finish()
         if self._is_for_people:
             (_print_line if whole else _print_lines)(self._out(), escaped(text)) if text else print()

@@ -212,8 +212,7 @@ class Emulator:
         return self._worker.ask("alone_made", pe=pe, size=size)[1]
 
     def silence(self) -> tuple[str, ...]:
-        """Chain of PEs that wait for each other, from the root on; registers of the first and the last PE; last
-        messages."""
+        """Chain of PEs that wait for each other from the root on; registers of both ends; last messages."""
         chain, lines = [self._asked], list[str]()
         if self._board.noc and not self._board.noc.shared:
             chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)

@@ -47,19 +47,14 @@ def stack_and_code(elf: Path) -> dict[str, object]:
         extent = (min(start for start, _ in ends), max(end for _, end in ends)) if ends else (0, 0)
         arena = file.get_section_by_name(_ACTIVATIONS)
         polled = ((_symbol(file, name), size) for name, size in _POLLED.items())
+        functions = (each for each in _symbols(file, "STT_FUNC") if each["st_info"]["bind"] == "STB_GLOBAL")
         return {
             "stack_bottom": _symbol(file, STACK_BOTTOM),
             "code": extent,
             "arena": (arena["sh_addr"], arena["sh_addr"] + arena["sh_size"]) if arena else (0, 0),
             "polled": [(address, address + size) for address, size in polled if address],
-            "functions": _functions(file),
+            "functions": sorted({each["st_value"] & ~1 for each in functions if not each.name.startswith("__")}),
         }
-
-
-def _functions(file: ELFFile) -> list[int]:
-    """Starts of global functions. The compiler's own are left out: some keep no calling convention."""
-    functions = (each for each in _symbols(file, "STT_FUNC") if each["st_info"]["bind"] == "STB_GLOBAL")
-    return sorted({each["st_value"] & ~1 for each in functions if not each.name.startswith("__")})
 
 
 def address_of(elf: Path, name: str) -> int:

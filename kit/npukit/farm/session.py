@@ -88,20 +88,17 @@ class FarmSession:
         function = self._of(asked.handle())
         if not callable(function):
             raise NpukitError("the handle is not that of a function")
-        return self._encoded(function(*map(self._decoded, asked.values())))
-
-    def _decoded(self, value: Any) -> Any:
-        if isinstance(value, RemoteTensor):
-            return np.frombuffer(self._part(value, value.bytes), value.dtype).reshape(value.shape)
-        return self._of(value) if isinstance(value, Handle) else value
-
-    def _encoded(self, result: Any) -> bytes:
-        """Packet with TVM's kind of the result, then the result."""
+        result = function(*map(self._decoded, asked.values()))
         if result is None:
             return returned(int(Kind.NONE), None)
         if isinstance(result, str | bytes):
             return returned(int(Kind.STRING if isinstance(result, str) else Kind.BYTES), result)
         return returned(int(Kind.MODULE if isinstance(result, ClientModule) else Kind.FUNCTION), self._hold(result))
+
+    def _decoded(self, value: Any) -> Any:
+        if isinstance(value, RemoteTensor):
+            return np.frombuffer(self._part(value, value.bytes), value.dtype).reshape(value.shape)
+        return self._of(value) if isinstance(value, Handle) else value
 
     def _allocate(self, size: int) -> bytes:
         taken = sum(len(each) for each in self._held.values() if isinstance(each, bytearray))

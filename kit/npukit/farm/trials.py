@@ -40,8 +40,7 @@ def local(on: str | None) -> Iterator[Measurer]:
 
 @contextmanager
 def on_farm(tracker: HostPort, key: str) -> Iterator[Measurer]:
-    """A measurer on boards of a farm, reserved until the context ends. Each build is sent to the board that measures
-    it."""
+    """A measurer on reserved boards of a farm, until the context ends. Each build goes to the board that measures."""
     from npukit.farm.client import all_boards
 
     with all_boards(tracker, key) as remotes, ThreadPoolExecutor(len(remotes)) as pool:

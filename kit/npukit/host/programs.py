@@ -21,8 +21,7 @@ from npukit.host.budget import factor
 FOLDERS = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "LOCALAPPDATA", "ZIG_GLOBAL_CACHE_DIR")
 """Variables for places of caches and scratch files, passed to programs if their value is an absolute path."""
 PATH_LISTS = ("PATH", "PYTHONPATH")
-"""Variables with lists of paths. Programs receive the absolute ones: empty and relative paths mean the current folder.
-"""
+"""Variables with lists of paths. Programs receive the absolute ones: the others mean the current folder."""
 SYSTEM = ("SYSTEMROOT", "USERNAME")
 """Variables needed by Windows to start a program."""
 FIXED_ENVIRONMENT = {"LC_ALL": "C", "PYTHONSAFEPATH": "1"}

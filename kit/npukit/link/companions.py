@@ -38,8 +38,7 @@ def run_together(
 
 
 class SharedLink:
-    """A transport for several sessions. Each line receives all incoming bytes; each session picks the replies to its
-    requests."""
+    """A transport for several sessions. Each receives all bytes, and picks the replies to its own requests."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

@@ -188,20 +188,16 @@ class Conversation:
             if reply is None:
                 continue
             if reply.kind == FAULT:
-                self._take_fault(reply)
+                fault = DeviceFault(reply.pe, reply.address, *unpack_fault(reply))
+                if reply.session == self._session:
+                    raise fault
+                self._earlier_fault = fault  # a reset may cure it, or it may explain a silence
             if reply.kind == LOG:
                 self.lines.append(reply.text)
             sent = under_way.get(reply.sequence)
             if sent is not None and reply.answers(sent.request, reply.sequence, self._session):
                 found[reply.sequence] = reply
         return found
-
-    def _take_fault(self, reply: Reply) -> None:
-        """Raise a fault of this session. Keep an earlier fault: a reset may cure it, or it may explain a silence."""
-        fault = DeviceFault(reply.pe, reply.address, *unpack_fault(reply))
-        if reply.session == self._session:
-            raise fault
-        self._earlier_fault = fault
 
     def _silence(self, request: Request) -> NpukitError:
         if self._earlier_fault is not None:

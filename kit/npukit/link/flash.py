@@ -210,8 +210,7 @@ class LoaderSession:
         return len(pages)
 
     def put_on_trial(self, slot: int, image: SignedImage, may_be_older: bool) -> None:
-        """Have the image started next. The loader refuses broken, unsigned or older images, and images for another
-        board."""
+        """Start the image next. The loader refuses broken, unsigned or older images, and another board's."""
         self._conversation.ask(_TrySlot(slot, may_be_older, image.digest))
 
     def provision(self, takes: Takes) -> None:

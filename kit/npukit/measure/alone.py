@@ -113,8 +113,7 @@ class _Layer:
 
 
 def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Validation) -> Validation:
-    """`found`, extended by differences of layers alone from the reference. Unchanged on targets other than the built-in
-    emulator."""
+    """`found` with differences of layers alone from the reference; unchanged outside the built-in emulator."""
     emulator = target.emulator
     if emulator is None:
         return found
@@ -258,8 +257,7 @@ def _data(layer: _Layer, given: Mapping[str, Values]) -> np.ndarray:
 
 
 def _wrong(net: Net, pe: int, layers: Sequence[_Layer], given: Mapping[str, Values], made: bytes) -> Iterator[Mismatch]:
-    """The first case of each layer of a PE whose output differs from the reference. Writes outside the output raise an
-    error."""
+    """The first wrong case of each layer of a PE. Writes outside the output raise an error."""
     at = 0
     for layer in (each for each in layers if each.cases(given)):
         count, place = layer.cases(given), layer.output

@@ -281,8 +281,7 @@ def _interval(session: Session, cases: Cases, chosen: Sequence[int], latency: in
 
 
 def inputs_stay(net: Net, plan: Plan) -> bool:
-    """True if a frame leaves its inputs unchanged, so that the next frame computes the same: no states, no shared
-    bytes."""
+    """True if a frame leaves its inputs unchanged, so that the next computes the same: no states, no shared bytes."""
     inputs, buffers = set(net.inputs), plan.dram or plan.pes[0].buffers
     kept = [each for each in buffers if each.tensor in inputs]
     shared = (

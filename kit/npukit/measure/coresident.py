@@ -39,12 +39,15 @@ class CoresidentBench:
 def validate_coresident(
     builds: Mapping[str, Build], on: str | None, cases: int | None, seed: int | None, progress: Progress
 ) -> dict[str, Validation]:
-    """Run every case of each network while all other networks run frames without pause; some cases also under
-    schedules."""
+    """Run every case of each network while all others run frames without pause; some also under schedules."""
     found = {}
     with open_targets(builds, on, Emulation(strict=True), progress) as targets:
         for name, target in targets.items():
-            _keep_coresident(name, targets, builds)
+            others = [other for other in targets if other != name]
+            coresident = tuple((_session(targets[other]), _frames(builds[other], len(builds))) for other in others)
+            _session(targets[name]).coresident = coresident  # all others run alongside each run of this network
+            for other in others:
+                _session(targets[other]).coresident = ()
             build = builds[name]
             progress.stage(f"network {name}")
             chosen = first_cases(_golden(build), cases)
@@ -72,15 +75,6 @@ def bench_coresident(
             interval = round(result.cycles / (count * builds[name].plan().frames))
             found[name] = CoresidentBench(alone[name], interval if targets[name].counts_cycles else None)
     return found
-
-
-def _keep_coresident(name: str, targets: Mapping[str, Target], builds: Mapping[str, Build]) -> None:
-    """Run all other networks alongside each run of this network from here on."""
-    others = [other for other in targets if other != name]
-    coresident = tuple((_session(targets[other]), _frames(builds[other], len(builds))) for other in others)
-    _session(targets[name]).coresident = coresident
-    for other in others:
-        _session(targets[other]).coresident = ()
 
 
 def _frames(build: Build, networks: int) -> int:

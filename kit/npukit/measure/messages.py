@@ -31,20 +31,16 @@ def sends(timeline: Timeline) -> dict[str, int]:
 
 def _most(timeline: Timeline, function: str) -> dict[str, int]:
     spent: Counter[tuple[str, int]] = Counter()
-    for pe, own in _by_pe(timeline).items():
+    found: dict[int, list[TimeSlice]] = defaultdict(list)
+    for piece in sorted(timeline.slices, key=lambda piece: piece.start):
+        found[piece.pe].append(piece)
+    for pe, own in found.items():
         for layer, cycles in _around(own, function):
             spent[layer, pe] += cycles
     most: Counter[str] = Counter()
     for (layer, _), cycles in spent.items():
         most[layer] = max(most[layer], cycles)
     return {layer: cycles // (len(timeline.frames) * timeline.together) for layer, cycles in most.items()}
-
-
-def _by_pe(timeline: Timeline) -> dict[int, list[TimeSlice]]:
-    found: dict[int, list[TimeSlice]] = defaultdict(list)
-    for piece in sorted(timeline.slices, key=lambda piece: piece.start):
-        found[piece.pe].append(piece)
-    return found
 
 
 def _around(pieces: Sequence[TimeSlice], function: str) -> Iterator[tuple[str, int]]:

@@ -52,7 +52,10 @@ class _Writer:
             yield from (self._complete(pe + 1, _CORE_THREAD, "asleep", "asleep", *span) for span in inside)
         yield from self._messages()
         yield from self._links()
-        yield from self._sram()
+        alive = {pe.pe: _alive(pe.buffers, len(pe.steps)) for pe in self._plan.pes if pe.pe in self._pes}
+        for piece in self._timeline.slices:
+            if piece.step is not None and piece.pe in alive:
+                yield self._count(piece.pe + 1, "SRAM, activations alive", piece.start, alive[piece.pe][piece.step])
 
     def _nanoseconds(self, cycle: int) -> int:
         return cycle * 1_000_000_000 // self._timeline.clock_hz
@@ -128,13 +131,6 @@ class _Writer:
         times = sorted(changes)
         for time, taken in zip(times, accumulate(changes[time] for time in times), strict=True):
             yield self._count(_LINKS, "links taken", time, taken)
-
-    def _sram(self) -> Iterator[Event]:
-        """Bytes of live activations while a PE computes a step of its plan."""
-        alive = {pe.pe: _alive(pe.buffers, len(pe.steps)) for pe in self._plan.pes if pe.pe in self._pes}
-        for piece in self._timeline.slices:
-            if piece.step is not None and piece.pe in alive:
-                yield self._count(piece.pe + 1, "SRAM, activations alive", piece.start, alive[piece.pe][piece.step])
 
     def _count(self, process: int, name: str, cycle: int, value: int) -> Event:
         return {"ph": "C", "pid": process, "tid": 0, "name": name, "ts": self._at(cycle), "args": {"value": value}}

@@ -69,8 +69,7 @@ class _Reader:
     accelerators: Sequence[str]
     traced: TraceRecords
     begun: Mapping[int, list[_Span]] = field(default_factory=dict)
-    """The marks of each PE's calls that began in an earlier recording and have not ended: most PEs but the root are in
-    a wait."""
+    """Marks of calls that began in an earlier recording and have not ended: most PEs but the root are in a wait."""
 
     def under_way(self) -> dict[int, list[_Span]]:
         """The marks to pass as `begun` to the reader of the next recording."""

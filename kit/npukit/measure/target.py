@@ -32,8 +32,7 @@ EMULATED_SECONDS = 3600.0
 detects that nothing more can come, or that the board has taken too many of its cycles (`emulator/patience.py`)."""
 
 PROGRAM_SECONDS = 120.0
-"""Seconds for an answer of Renode and QEMU: Renode's cores take turns, and on a busy machine a program gets little
-time."""
+"""Seconds for an answer of Renode and QEMU. Renode's cores take turns, and a busy machine is slow."""
 
 _PATIENT_SECONDS = 86_400.0
 """Seconds for an answer while a debugger stops the firmware."""

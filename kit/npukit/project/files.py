@@ -59,8 +59,7 @@ class ProjectRole:
 
 @dataclass(frozen=True)
 class Relay:
-    """Another network, as known to the PE with the host link: the PE that answers for it, and the address of the
-    mailbox there."""
+    """Another network, as known to the PE with the link: the PE that answers for it, and the mailbox's address."""
 
     pe: int
     mailbox: int

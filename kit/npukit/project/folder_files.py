@@ -40,8 +40,7 @@ def differing_files(
 
 
 def plain_size(folder: Path, name: str) -> int | None:
-    """The size of a file in the folder in bytes, or None if missing. An error for links, special files and paths out of
-    the folder."""
+    """The bytes of a file in the folder, or None if missing. An error for links and paths out of the folder."""
     if any(part in ("", ".", "..") for part in name.split("/")):
         raise _wrong(folder / name, "leads out of the build folder")
     path = folder

@@ -58,19 +58,15 @@ NOTHING = Layouts({}, {})
 
 def answers(asked: Questions, object_file: Path) -> Layouts:
     """The answers in the compiled file."""
-    words = _words(object_file)
+    with object_file.open("rb") as stream:
+        file = ELFFile(stream)
+        symbol = file.get_section_by_name(".symtab").get_symbol_by_name(TABLE)[0]  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+        section, start = file.get_section(symbol["st_shndx"]), symbol["st_value"]
+        data = section.data()[start : start + symbol["st_size"]]
+    words = [int.from_bytes(data[i : i + _WORD], "little") for i in range(0, len(data), _WORD)]
     places = [MemberPlace(*words[2 * index : 2 * index + 2]) for index in range(len(asked.members))]
     rest = words[2 * len(places) :]
     return Layouts(
         dict(zip(asked.members, places, strict=True)),
         dict(zip(asked.constants, rest[: len(asked.constants)], strict=True)),
     )
-
-
-def _words(object_file: Path) -> list[int]:
-    with object_file.open("rb") as stream:
-        file = ELFFile(stream)
-        symbol = file.get_section_by_name(".symtab").get_symbol_by_name(TABLE)[0]  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
-        section, start = file.get_section(symbol["st_shndx"]), symbol["st_value"]
-        data = section.data()[start : start + symbol["st_size"]]
-    return [int.from_bytes(data[i : i + _WORD], "little") for i in range(0, len(data), _WORD)]

@@ -45,11 +45,16 @@ def render_comparison(left: Build, right: Build) -> str:
     environment = templates_in("report", html=True)
     environment.filters["thousands"] = thousands
     benches = _benches(left, right)
+    old, new = (
+        {row.name: row.spent for row in layer_rows(build.manifest.summary, bench)}
+        for build, bench in zip((left, right), benches, strict=True)
+    )
+    pairs = [Pair(name, old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new))]
     return environment.get_template("compare.html.j2").render(
         builds=[(build.folder.name, build.manifest.summary, build.manifest.toolchain) for build in (left, right)],
         measured=bool(benches[0]),
         figures=list(_figures(left, right, benches)),
-        layers=_layers(left, right, benches),
+        layers=sorted(pairs, key=lambda pair: -abs((pair.right or 0) - (pair.left or 0))),
         memory=[Pair(part, _bytes(left, part), _bytes(right, part)) for part in _MEMORY],
     )
 
@@ -58,8 +63,7 @@ _Benches = tuple[dict[str, Any] | None, dict[str, Any] | None]
 
 
 def _benches(left: Build, right: Build) -> _Benches:
-    """The comparable results of `bench`: both builds have results, both in cycles or both in instructions. Else None
-    for both."""
+    """Both results of `bench`, if there are two in the same unit, cycles or instructions; else None for both."""
     found = [known_results(build).get("bench") for build in (left, right)]
     comparable = all(found) and len({bench["latency_cycles"] is None for bench in found if bench}) == 1
     return (found[0], found[1]) if comparable else (None, None)
@@ -89,16 +93,6 @@ def _energy(build: Build, bench: dict[str, Any] | None) -> Mapping[float, int]:
     """The nanojoules of a frame at each supply voltage."""
     told = (bench or build.manifest.summary).get("energy", ())
     return {each["volts"]: round(1e3 * each["microjoules"]) for each in told}
-
-
-def _layers(left: Build, right: Build, benches: _Benches) -> list[Pair]:
-    """The layers of both builds, largest change first."""
-    old, new = (
-        {row.name: row.spent for row in layer_rows(build.manifest.summary, bench)}
-        for build, bench in zip((left, right), benches, strict=True)
-    )
-    pairs = [Pair(name, old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new))]
-    return sorted(pairs, key=lambda pair: -abs((pair.right or 0) - (pair.left or 0)))
 
 
 def _bytes(build: Build, part: str) -> int:

@@ -46,8 +46,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Chip:
-    """A chip drawn as a single shape. `x`, `y`: in squares. `alike`: True if it does the same as the first chip, False
-    if unused."""
+    """A chip as a single shape, in squares. `alike`: True if it does the same as the first, False if unused."""
 
     x: int
     y: int
@@ -128,13 +127,7 @@ def _cell(board: Board, pe: int, shares: Mapping[int, float], unit: str) -> Cell
 
 
 def _arrow(board: Board, link: Link, count: int, most: int) -> Arrow:
-    (x1, y1), (x2, y2) = _ends(board, link)
-    what = "chip" if link.border else "PE"
-    return Arrow(x1, y1, x2, y2, count / most, f"{what} {link.source} to {what} {link.destination}: {count:,} bytes")
-
-
-def _ends(board: Board, link: Link) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The line between the edges of two squares, or chips, shifted to keep both directions visible."""
+    """The arrow between the edges of two squares, or chips, shifted to keep both directions visible."""
     scale = board.mesh.pes.count if link.border else 1
     here, there = (_middle(board, end * scale, link.border) for end in (link.source, link.destination))
     dx, dy = there[0] - here[0], there[1] - here[1]
@@ -143,7 +136,9 @@ def _ends(board: Board, link: Link) -> tuple[tuple[float, float], tuple[float, f
     pes = board.mesh.pes
     reach = (pes.columns if dx else pes.rows) / 2 if link.border else SQUARE / 2  # from the centre to the edge
     x, y = here[0] - SIDE * uy, here[1] + SIDE * ux
-    return (x + ux * reach, y + uy * reach), (x + ux * (length - reach), y + uy * (length - reach))
+    (x1, y1), (x2, y2) = (x + ux * reach, y + uy * reach), (x + ux * (length - reach), y + uy * (length - reach))
+    what = "chip" if link.border else "PE"
+    return Arrow(x1, y1, x2, y2, count / most, f"{what} {link.source} to {what} {link.destination}: {count:,} bytes")
 
 
 def _middle(board: Board, pe: int, of_chip: bool) -> tuple[float, float]:

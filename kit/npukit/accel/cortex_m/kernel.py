@@ -107,17 +107,11 @@ def routine(body: Assembly) -> SharedRoutine:
 
 
 def function(note: str, body: Assembly, *, constants: bool, pointers: int = 4) -> Routine:
-    """The body as a function, named after its purpose (`note`) and a digest of the text. `pointers`: number of
-    arguments, at least four."""
+    """The body as a function, named by `note` and a digest of the text. `pointers`: arguments, at least four."""
     code, entry = routine(body), "    mov r12, r3\n" * constants
     name = re.sub(r"\W+", "_", note) + "_" + code.name[-_DIGEST_DIGITS:]
-    size = _in_words(code.bytes + _MOVE_BYTES * constants)
+    size = -(-(code.bytes + _MOVE_BYTES * constants) // WORD) * WORD
     return Routine(name, f"{entry}{body.text()}", note, size, max(pointers, 4))
-
-
-def _in_words(size: int) -> int:
-    """The size rounded up to words, where functions begin."""
-    return -(-size // WORD) * WORD
 
 
 def entry_cycles(*, constants: bool) -> int:

@@ -303,23 +303,18 @@ class _Search:
     def _calls(self, index: int, sources: tuple[Layout, ...], target: Layout) -> Iterator[tuple[KernelCall, ...]]:
         """Each way to compute a node's output, with the fill of the border."""
         node = self._nodes[index]
-        found, refused = self._kernels(index, sources, target)
-        fill = self._fill(index, target)
-        for kernel in found:
-            yield (KernelCall(index, kernel, node.inputs), *fill)
-        if not found and target.plain and all(source.plain for source in sources):
-            yield (KernelCall(index, None, node.inputs, refused), *fill)
-
-    def _kernels(
-        self, index: int, sources: tuple[Layout, ...], target: Layout
-    ) -> tuple[list[Kernel], tuple[Refusal, ...]]:
         key = (index, sources, target)
         if key not in self._found:
             layer = self._nodes[index].layer
             everything = list(kernels(layer, sources, target, self._worth[index])) if layer else []
             accepted = [k for k in everything if isinstance(k, Kernel)]
             self._found[key] = accepted, tuple(k for k in everything if isinstance(k, Refusal))
-        return self._found[key]
+        found, refused = self._found[key]
+        fill = self._fill(index, target)
+        for kernel in found:
+            yield (KernelCall(index, kernel, node.inputs), *fill)
+        if not found and target.plain and all(source.plain for source in sources):
+            yield (KernelCall(index, None, node.inputs, refused), *fill)
 
     def _fill(self, index: int, target: Layout) -> tuple[KernelCall, ...]:
         node = self._nodes[index]

@@ -69,8 +69,7 @@ def _sums(net: Net, op: Op) -> Filter:
 
 
 def _settle(raw: Filter, net: Net, op: Op, accumulator_bits: int) -> Filter:
-    """Replace channels that overflow but saturate. Requantisation is monotone: equal results at both bounds hold for
-    every input."""
+    """Replace channels that overflow but saturate. Requantisation is monotone: both bounds stand for all inputs."""
     low, high = accumulator_bounds(raw.weights, raw.bias)
     limit = 1 << (accumulator_bits - 1)
     wide = (low < -limit) | (high >= limit)

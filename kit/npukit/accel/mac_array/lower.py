@@ -154,8 +154,7 @@ def _pool(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
 
 
 def addition_block(net: Net, op: Op, first: str) -> np.ndarray:
-    """The eight words of `struct mac_array_addition` for the operand `first`, then the other operand. Addition
-    commutes."""
+    """The eight words of `struct mac_array_addition`: the operand `first`, then the other. Addition commutes."""
     scaling = add_rescaling(net, op)
     factors = zip(op.inputs, (scaling.first, scaling.second), strict=True)
     operands = [(_zero(net, name), factor.multiplier, factor.shift) for name, factor in factors]

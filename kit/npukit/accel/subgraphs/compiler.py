@@ -78,7 +78,15 @@ class NetworkCompiler:
         if subgraph not in self._answers:
             folder = Path(tempfile.mkdtemp(prefix=f"{self._name}-"))
             (folder / f"subgraph.{self._form}").write_bytes(subgraph)
-            self._run(folder, op)
+            try:
+                done = run(self._command, folder, seconds=self._seconds)
+            except TimeoutError as error:
+                raise self._wrong(folder, op, f"has not ended after {self._seconds:g} seconds") from error
+            except OSError as error:
+                raise self._wrong(folder, op, f"cannot be run: {error.strerror}") from error
+            if done.returncode:
+                words = (done.stderr or done.stdout).strip()[-LAST_WORDS:]
+                raise self._wrong(folder, op, f"failed with status {done.returncode}: {words or 'it said nothing'}")
             answer = self._read(folder, op)
             shutil.rmtree(folder)
             self._answers[subgraph] = answer
@@ -88,17 +96,6 @@ class NetworkCompiler:
         if self._form != "json":
             return subgraph_tflite(net, op) if self._form == "tflite" else subgraph_onnx(net, op)
         return subgraph_text(net, op, self._figures).encode()
-
-    def _run(self, folder: Path, op: Op) -> None:
-        try:
-            done = run(self._command, folder, seconds=self._seconds)
-        except TimeoutError as error:
-            raise self._wrong(folder, op, f"has not ended after {self._seconds:g} seconds") from error
-        except OSError as error:
-            raise self._wrong(folder, op, f"cannot be run: {error.strerror}") from error
-        if done.returncode:
-            words = (done.stderr or done.stdout).strip()[-LAST_WORDS:]
-            raise self._wrong(folder, op, f"failed with status {done.returncode}: {words or 'it said nothing'}")
 
     def _read(self, folder: Path, op: Op) -> CompiledBlob | RefusedSubgraph:
         try:

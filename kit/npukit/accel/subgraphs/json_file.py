@@ -71,8 +71,7 @@ def _op(net: Net, op: Op) -> dict[str, Any]:
 
 
 def _factors(net: Net, op: Op) -> Iterator[tuple[int, int]]:
-    """The fixed-point factors of an op: one per channel of a filter; of operands and sum of an addition; of a product;
-    of a ratio."""
+    """The fixed-point factors: one per channel of a filter; two operands and the sum; a product; a ratio."""
     match op.attributes:
         case Conv2d() | DepthwiseConv2d() | Dense() | TransposeConv2d():
             scaling = requantization(net, op)

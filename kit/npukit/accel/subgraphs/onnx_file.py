@@ -30,8 +30,7 @@ _LEAST, _MOST = -128, 127
 
 
 def subgraph_onnx(net: Net, op: Op) -> bytes:
-    """The op's parts as an ONNX file. Raises NpukitError for a kind of op without an ONNX form, or without the package
-    `onnx`."""
+    """The op's parts as an ONNX file. NpukitError for a kind of op without an ONNX form, or without `onnx`."""
     graph = _Graph(net.alone(op))
     for part in graph.net.ops:
         write = _FORMS.get(type(part.attributes))

@@ -48,7 +48,13 @@ def _padded(model: Model, op: Op, filler: int | None) -> tuple[str, int]:
         return name, tflite.Padding.SAME
     if filler is None:
         raise NpukitError(f"{op.name}: TFLite has no average pool with padding {window.padding}")
-    return _pad(model, op, name, window.padding, filler), tflite.Padding.VALID
+    source = model.tensors[name]
+    top, left, bottom, right = window.padding
+    batch, height, width, channels = source.shape
+    shape = (batch, height + top + bottom, width + left + right, channels)
+    target = model.between(Tensor(f"{op.name} padded", shape, source.dtype, source.quantization))
+    _add_pad(model, op, name, target, [(0, 0), (top, bottom), (left, right), (0, 0)], filler)
+    return target, tflite.Padding.VALID
 
 
 def _same(sides: Sequence[tuple[int, int]], window: Window) -> ops.Padding | None:
@@ -59,16 +65,6 @@ def _same(sides: Sequence[tuple[int, int]], window: Window) -> ops.Padding | Non
     totals = [max((result - 1) * s + (k - 1) * d + 1 - size, 0) for (size, result), k, s, d in each]
     top, left = (total // 2 for total in totals)
     return top, left, totals[0] - top, totals[1] - left
-
-
-def _pad(model: Model, op: Op, name: str, padding: ops.Padding, filler: int) -> str:
-    source = model.tensors[name]
-    top, left, bottom, right = padding
-    batch, height, width, channels = source.shape
-    shape = (batch, height + top + bottom, width + left + right, channels)
-    target = model.between(Tensor(f"{op.name} padded", shape, source.dtype, source.quantization))
-    _add_pad(model, op, name, target, [(0, 0), (top, bottom), (left, right), (0, 0)], filler)
-    return target
 
 
 def _add_pad(model: Model, op: Op, name: str, target: str, amounts: Sequence[tuple[int, int]], filler: int) -> None:

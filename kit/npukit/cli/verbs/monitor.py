@@ -62,9 +62,18 @@ def monitor(
 def _show(terminal: Terminal, target: Target) -> dict[str, Any]:
     counters, pes = look(target.session)
     said = target.session.lines()
-    for line in (*(f"  > {line}" for line in said), *_lines(counters, pes, target.unit)):
+    share = 1 - counters.asleep / counters.cycles if counters.asleep else 1
+    busy = f"{100 * share:.1f} % busy" if counters.asleep else "sleep not counted"
+    head = f"{counters.cycles:,} {target.unit}: {counted(counters.instructions or None)}, {busy}"
+    for line in (*(f"  > {line}" for line in said), head, *(f"  PE {pe.pe}: {_state(pe)}" for pe in pes)):
         terminal.print(line)
-    return _facts(counters, pes) | {"lines": list(said)}
+    return {
+        "cycles": counters.cycles,
+        "instructions": counters.instructions or None,
+        "asleep": counters.asleep or None,
+        "pes": [{"pe": pe.pe, "running": pe.running, "frames": pe.frames, "status": pe.status} for pe in pes],
+        "lines": list(said),
+    }
 
 
 def _run_facts(run: RunState) -> dict[str, Any]:
@@ -81,23 +90,6 @@ def _ticks(every: float, times: int | None) -> Iterator[int]:
 def look(session: Session) -> tuple[Counters, tuple[PeState, ...]]:
     """Counters of the core that has the link, and the state of every PE of the network."""
     return session.counters(), session.pes()
-
-
-def _facts(counters: Counters, pes: tuple[PeState, ...]) -> dict[str, Any]:
-    return {
-        "cycles": counters.cycles,
-        "instructions": counters.instructions or None,
-        "asleep": counters.asleep or None,
-        "pes": [{"pe": pe.pe, "running": pe.running, "frames": pe.frames, "status": pe.status} for pe in pes],
-    }
-
-
-def _lines(counters: Counters, pes: tuple[PeState, ...], unit: str) -> list[str]:
-    """The counters, then each PE. Stock boards poll, and count no sleep."""
-    share = 1 - counters.asleep / counters.cycles if counters.asleep else 1
-    busy = f"{100 * share:.1f} % busy" if counters.asleep else "sleep not counted"
-    head = f"{counters.cycles:,} {unit}: {counted(counters.instructions or None)}, {busy}"
-    return [head, *(f"  PE {pe.pe}: {_state(pe)}" for pe in pes)]
 
 
 def _state(pe: PeState) -> str:

@@ -179,8 +179,7 @@ class Elf:
 
 
 def functions_pointed_at(objects: Iterable[Path]) -> set[str]:
-    """Functions whose address is stored or loaded in these object files, except in the vector table: possible targets
-    of pointers."""
+    """Functions whose address is stored or loaded, except in the vector table: possible targets of pointers."""
     return {name for path in objects for name in _pointed_at(path.read_bytes())}
 
 

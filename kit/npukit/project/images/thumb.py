@@ -86,8 +86,7 @@ def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
 
 
 def _moved(instruction: capstone.CsInsn, state: StackState) -> StackState | None:
-    """The state after adding a constant to a pointer into the stack, or after aligning one. None for other
-    instructions."""
+    """The state after adding a constant to a pointer into the stack, or aligning one. None for others."""
     parsed = _ARITHMETIC.fullmatch(_text(instruction))
     if parsed is None:
         return _aligned(instruction, state)
@@ -159,8 +158,7 @@ def _conditional(instruction: capstone.CsInsn) -> bool:
 
 
 def _jump_targets(walk: FunctionWalk, instruction: capstone.CsInsn, state: StackState) -> list[int]:
-    """The targets inside the function. A jump out of it is a tail call, a return, or leads into the middle of another
-    function."""
+    """The targets inside the function. Other jumps are tail calls, returns, or lead into another function's middle."""
     target = _named_target(instruction)
     if target is not None:
         return walk.leave(instruction.address, state.depth, target)

@@ -98,8 +98,7 @@ class FunctionWalk:
         self.read(self.function)
 
     def is_news(self, address: int, state: StackState) -> bool:
-        """True if the instruction has not been seen with as much stack yet. An address outside the function is an
-        internal error."""
+        """True if the instruction has not been seen with as much stack yet. An error outside the function."""
         if address not in self.code:
             raise self.puzzled(address, "runs on into something that is no instruction")
         known = self.seen.get(address)
@@ -146,8 +145,7 @@ class FunctionWalk:
         return other is not None
 
     def comes_back(self, following: int) -> bool:
-        """True if a call returns. A call at the very end of a function, or before the NOP that aligns literals, does
-        not."""
+        """True if a call returns, unless it ends the function or stands before the NOP that aligns literals."""
         aligns = following + len(_ARMV6_M_NOP) not in self.code and self.elf.read(following, 2) == _ARMV6_M_NOP
         return following in self.code and not aligns
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from npukit.accel.cortex_m.code import timing
 
 _MODIFIED_IMMEDIATE_BITS, _NARROW_BRANCH_REACH = 8, 252
-"""Width in bits of a constant that any instruction can encode, at any position in a word; range in bytes of a short
-branch."""
+"""Width in bits of a constant that any instruction can encode at any position; range in bytes of a short branch."""
 
 REACH, PAIR_REACH, INDEX_REACH = 4095, 1020, 255
 """Largest offset in bytes of a load or store: of one register, of two registers, and with update of the address
@@ -77,8 +76,7 @@ class Assembly:
 
     @contextmanager
     def loop(self, trips: int, *, closing: Sequence[str] = (), branch: str = "bne") -> Iterator[None]:
-        """A loop as a context: the code inside runs `trips` times. `closing` sets the flags for `branch`; a single trip
-        needs neither."""
+        """A loop as a context: the code inside runs `trips` times. `closing` sets the flags, unless `trips` is 1."""
         if trips == 1:
             yield
             return

@@ -63,8 +63,7 @@ class Stores:
 
 @dataclass(frozen=True)
 class BlockShape:
-    """The outputs of the blocks: `channels` of `depth` products each, with the padding of the weights included in
-    `depth`."""
+    """The outputs of the blocks: `channels` of `depth` products each, padding of the weights included."""
 
     depth: int
     channels: int
@@ -260,7 +259,15 @@ def _emit_requantization(asm: Assembly, shape: BlockShape, r: Registers, kind: i
     if shape.density is Density.BYTES:
         asm.emit(f"sub {r.p0c0}, {r.p0c0}, {r.p0c1}", f"sub {r.p1c0}, {r.p1c0}, {r.p1c1}")
     for names in constants_order(shape, kind):
-        asm.emit(f"ldmia r1!, {{{', '.join(_loaded(r, names))}}}")
+        registers = {
+            "multiplier": r.multipliers,
+            "addend": r.addends,
+            "tie": r.ties,
+            "shift": r.shifts,
+            "exponent": r.shifts,
+            "next bias": r.next_biases,
+        }
+        asm.emit(f"ldmia r1!, {{{', '.join(register for name in names for register in registers[name])}}}")
         if "shift" in names:
             first = "lsl" if shape.left_shift else "asr"
             for a, channel in r.accumulators:
@@ -272,18 +279,6 @@ def _emit_requantization(asm: Assembly, shape: BlockShape, r: Registers, kind: i
     if shape.stores.packing is not Packing.PAIR_WORDS:
         shift = f", asr #{shape.exponent}" if shape.exponent else ""
         asm.emit(*(f"{shape.stores.saturate} {a}, #8, {a}{shift}" for a, _ in r.accumulators))
-
-
-def _loaded(r: Registers, names: tuple[str, ...]) -> list[str]:
-    registers = {
-        "multiplier": r.multipliers,
-        "addend": r.addends,
-        "tie": r.ties,
-        "shift": r.shifts,
-        "exponent": r.shifts,
-        "next bias": r.next_biases,
-    }
-    return [register for name in names for register in registers[name]]
 
 
 def _emit_multiplications(asm: Assembly, shape: BlockShape, r: Registers) -> None:
@@ -306,7 +301,13 @@ def _emit_stores(
     """
     r, stores = KINDS[index % 2], shape.stores
     if stores.far:
-        _emit_far_stores(asm, stores, r, closes=closes, whole=whole)
+        asm.emit(f"ldr {r.output}, [sp]")
+        for channel in (0, 1) if whole else (0,):
+            asm.add(r.output, r.output, stores.channel_step, r.spare)
+            _emit_channel(asm, stores, r, channel, 0)
+        asm.emit(f"str {r.output}, [sp]")
+        if closes:
+            asm.emit(f"ldr {r.spare}, [sp, #{FRAME_STREAM_END}]")
         return
     asm.emit(f"ldrd {r.output}, {r.spare}, [sp]" if closes else f"ldr {r.output}, [sp]")
     first = (2 * index + 1) * stores.channel_step
@@ -315,16 +316,6 @@ def _emit_stores(
         _emit_channel(asm, stores, r, 1, first + stores.channel_step, moves=advances)
     if advances:
         asm.emit(f"str {r.output}, [sp]")
-
-
-def _emit_far_stores(asm: Assembly, stores: Stores, r: Registers, *, closes: bool, whole: bool) -> None:
-    asm.emit(f"ldr {r.output}, [sp]")
-    for channel in (0, 1) if whole else (0,):
-        asm.add(r.output, r.output, stores.channel_step, r.spare)
-        _emit_channel(asm, stores, r, channel, 0)
-    asm.emit(f"str {r.output}, [sp]")
-    if closes:
-        asm.emit(f"ldr {r.spare}, [sp, #{FRAME_STREAM_END}]")
 
 
 def _emit_channel(asm: Assembly, stores: Stores, r: Registers, channel: int, offset: int, moves: bool = False) -> None:

@@ -1,5 +1,4 @@
-"""The assembly of a convolution: lines of pixel pairs; each pair is gathered, then computed for all channels in 2x2
-blocks."""
+"""The assembly of a convolution: gathers each pair of pixels, then computes all channels in 2x2 blocks."""
 
 from __future__ import annotations
 

@@ -72,8 +72,7 @@ class DepthwisePlan:
         return self.source.column_stride, self.target.column_stride
 
     def pointed_row(self, tile: RowTile) -> int:
-        """The input row of the pointer: the tile's first row, or the row before if the first does not start at a
-        word."""
+        """The input row of the pointer: the tile's first, or the row before if the first begins within a word."""
         return tile.first_input - (tile.first_input * self.row_strides[0] % 4 != 0)
 
 
@@ -260,23 +259,18 @@ def _emit_load(asm: Assembly, plan: DepthwisePlan, group: Group, index: int, pla
     """Load the inputs of the group's register `index`. Where possible one load brings two registers."""
     register, count = (FIRST, SECOND)[index % 2], len(group.taps)
     if plan.halfwords:
-        _emit_load_halfwords(asm, register, index, count, place)
+        even = index - index % 2
+        pair = place.aligned and even + 1 < count and place.offset + 4 * even <= PAIR_REACH
+        if not pair:
+            asm.emit(f"ldr {register}, [{INPUT}, #{place.offset + 4 * index}]")
+        elif index == even:
+            asm.emit(f"ldrd {FIRST}, {SECOND}, [{INPUT}, #{place.offset + 4 * index}]")
     elif index % 2 == 0 and index + 1 < count:
         asm.emit(f"ldr {FIRST}, [{INPUT}, #{place.offset + 2 * index}]")
         asm.emit(f"uxtb16 {SECOND}, {FIRST}, ror #8", f"uxtb16 {FIRST}, {FIRST}")
     elif index % 2 == 0:
         asm.emit(f"ldrb {FIRST}, [{INPUT}, #{place.offset + 2 * index}]")
     return register
-
-
-def _emit_load_halfwords(asm: Assembly, register: str, index: int, count: int, place: _Place) -> None:
-    """Load halfwords. LDRD also brings the next register, but needs an aligned address and a small offset."""
-    even = index - index % 2
-    pair = place.aligned and even + 1 < count and place.offset + 4 * even <= PAIR_REACH
-    if not pair:
-        asm.emit(f"ldr {register}, [{INPUT}, #{place.offset + 4 * index}]")
-    elif index == even:
-        asm.emit(f"ldrd {FIRST}, {SECOND}, [{INPUT}, #{place.offset + 4 * index}]")
 
 
 def _emit_results(asm: Assembly, plan: DepthwisePlan, tile: RowTile, group: Group, position: _Position) -> None:

@@ -18,8 +18,7 @@ _UNROLLED_WORDS = 24
 """Words gathered without a loop: with 8 keyword spotting takes 0.2 % longer (`benchmarks/core/kernel_constants.md`)."""
 
 _LOOPED_WORDS = 8
-"""Words per pass of the loop: with 4 image classification takes 0.1 % longer (`benchmarks/core/kernel_constants.md`).
-"""
+"""Words per pass of the loop: 4 slow image classification by 0.1 % (`benchmarks/core/kernel_constants.md`)."""
 
 _HIGH_BYTES = 0xFF00FF00
 
@@ -154,8 +153,7 @@ def _emit_at(asm: Assembly, gather: Gather, offsets: Sequence[int]) -> None:
 
 
 def _emit_widening(asm: Assembly, gather: Gather, words: Sequence[tuple[str, str, str]]) -> None:
-    """Split each word of four bytes into a register of even bytes and a register of odd bytes. The source is
-    overwritten last."""
+    """Split each word of four bytes into registers of even and of odd bytes. The source is overwritten last."""
     for even, odd, source in words:
         low = f"and {even}, r10, {source}, lsl #8" if gather.scaled else f"sxtb16 {even}, {source}"
         high = f"and {odd}, r10, {source}" if gather.scaled else f"sxtb16 {odd}, {source}, ror #8"

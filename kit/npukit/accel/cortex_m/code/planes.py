@@ -91,18 +91,14 @@ def groups(across: Line, height: int, *, halfwords: bool) -> Iterator[Group]:
         start = across.start(column)
         alone = halfwords and across.stride == 1 and (start < 0 or start % 2 == 1)
         columns = 1 if alone else min(4 // height, across.outputs - column)
-        yield _group(across, column, columns, halfwords=halfwords)
+        width, kernel = across.inputs, across.kernel
+        starts = [across.start(column + c) for c in range(columns)]
+        first, last = max(starts[0], 0), min(starts[-1] + kernel, width)
+        base = first & ~1 if halfwords else max(min(first, width - 4), 0)
+        loaded = [(x, x + 1) for x in range(base, last, 2)] if halfwords else _byte_pairs(base, last, width)
+        taps = tuple(tuple(tuple(tap_under(x, s, kernel, width) for x in pair) for s in starts) for pair in loaded)
+        yield Group(column, columns, base, taps)
         column += columns
-
-
-def _group(across: Line, column: int, columns: int, *, halfwords: bool) -> Group:
-    width, kernel = across.inputs, across.kernel
-    starts = [across.start(column + c) for c in range(columns)]
-    first, last = max(starts[0], 0), min(starts[-1] + kernel, width)
-    base = first & ~1 if halfwords else max(min(first, width - 4), 0)
-    loaded = [(x, x + 1) for x in range(base, last, 2)] if halfwords else _byte_pairs(base, last, width)
-    taps = tuple(tuple(tuple(tap_under(x, s, kernel, width) for x in pair) for s in starts) for pair in loaded)
-    return Group(column, columns, base, taps)
 
 
 def _byte_pairs(base: int, last: int, outside: int) -> list[Pair]:

@@ -75,8 +75,13 @@ def cycles(instruction: Instruction, before: Instruction | None) -> int:
     name = instruction.mnemonic
     if instruction.loads:
         return 1 if before is not None and before.loads and before.operands[0] != instruction.address_register else 2
-    if instruction.is_helium:
-        return _vector_cycles(name, before)
+    if instruction.is_helium:  # two beats of 64 bits; one overlaps if just one of the two instructions accesses memory
+        overlaps = (
+            before is not None
+            and before.is_helium
+            and name.startswith(_VECTOR_LOADS) != before.mnemonic.startswith(_VECTOR_LOADS)
+        )
+        return 1 if overlaps else 2
     if instruction.registers_are_listed:
         return 1 + instruction.registers_listed + ("pc" in instruction.operands[-1])
     if name in ("ldrd", "strd"):
@@ -85,17 +90,6 @@ def cycles(instruction: Instruction, before: Instruction | None) -> int:
         indexed = re.match(r"\[\w+, *r", instruction.operands[1]) is not None
         return 2 if indexed and not (before is not None and before.loads) else 1
     return {"sdiv": 6, "udiv": 6, "mla": 2, "mls": 2, "bx": 2}.get(name, 1)
-
-
-def _vector_cycles(name: str, before: Instruction | None) -> int:
-    """Cycles of two beats of 64 bits. A beat overlaps with the vector instruction before if exactly one of the two
-    accesses memory."""
-    overlaps = (
-        before is not None
-        and before.is_helium
-        and name.startswith(_VECTOR_LOADS) != before.mnemonic.startswith(_VECTOR_LOADS)
-    )
-    return 1 if overlaps else 2
 
 
 @cache

@@ -155,8 +155,7 @@ def _emit_pairs(asm: Assembly, plan: WinogradPlan) -> None:
 
 
 def _emit_row_transform(asm: Assembly, plan: WinogradPlan) -> None:
-    """Transform six columns to four points of two tiles, for each row and channel pair. Registers: r0 columns, r1
-    points."""
+    """Transform six columns to four points of two tiles, for each row and channel pair: r0 columns, r1 points."""
     asm.comment("two tiles: six transformed columns to four points of each, across")
     asm.emit(f"ldr r1, [sp, #{FRAME_POINTS}]")
     asm.add("r10", "r1", plan.point_bytes, "r3")
@@ -236,8 +235,7 @@ def _emit_difference(asm: Assembly) -> None:
 def _emit_products(
     asm: Assembly, plan: WinogradPlan, sums: tuple[str, ...], x: tuple[str, ...], *, first: str = "go on"
 ) -> None:
-    """Products of one point, for two tiles and two channels. Order of sums: per channel the first tile, then the
-    second."""
+    """Products of one point, for two tiles and two channels. Sums: per channel the first tile, then the second."""
     for index in range(plan.words):
         asm.emit(f"ldmia r0!, {{{', '.join(x)}}}", f"ldmia r1!, {{{', '.join(_WEIGHTS)}}}")
         for half in (0, 1):

@@ -21,8 +21,7 @@ from npukit.net.requantize import ADD_LEFT_SHIFT, AddRescaling, Multiplier, add_
 ONE_HALF = Multiplier(1 << 30, 0)
 _LARGEST_SHIFT = 23
 _UNROLLED = 16
-"""Elements per pass of the loop: with 4 image classification takes 0.2 % longer
-(`benchmarks/core/kernel_constants.md`)."""
+"""Elements per pass of the loop: 4 slow image classification by 0.2 % (`benchmarks/core/kernel_constants.md`)."""
 
 _ENTRIES = 256
 _CONSTANT_WORDS = 2
@@ -85,8 +84,7 @@ def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
 
 
 def _constants(layer: OpView, factors: AddRescaling, plan: AddPlan) -> np.ndarray:
-    """Multiplier and addend, then the doubled share of each value of the looked-up operand, with both zero points
-    included."""
+    """Multiplier and addend, then the doubled share of each value of the looked-up operand, zero points included."""
     looked_up = factors.first if plan.swapped else factors.second
     zeros = [quantization(layer.net, name).zero_point for name in layer.op.inputs]
     table, shifted = zeros if plan.swapped else zeros[::-1]

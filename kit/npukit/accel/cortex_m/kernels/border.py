@@ -51,26 +51,22 @@ def _kernel(
     if source.transposed != target.transposed:
         return Refusal(variant, "the tensors are transposed differently")
     pattern = np.full(4, zero_point & 0xFF, np.uint8).view(np.uint32)
+    height, width, channels = target.shape
+    top, left, bottom, right = target.border
+    if target.transposed:
+        height, width, top, left, bottom, right = width, height, left, top, right, bottom
+    line = (left + width + right) * channels
+    before, between, after = top * line + left * channels, (right + left) * channels, right * channels + bottom * line
     return Kernel(
         symbol=symbol,
         variant=variant,
         condition="pixels",
-        body=_emit(_plan(target, copies=copies)),
+        body=_emit(BorderPlan(before, height, width * channels, between, after, copies)),
         constants=(Constant(f"{symbol}_pattern", pattern),),
         inputs=(source,),
         output=target,
         stack_bytes=8,
     )
-
-
-def _plan(layout: Layout, *, copies: bool) -> BorderPlan:
-    height, width, channels = layout.shape
-    top, left, bottom, right = layout.border
-    if layout.transposed:
-        height, width, top, left, bottom, right = width, height, left, top, right, bottom
-    line = (left + width + right) * channels
-    before, between, after = top * line + left * channels, (right + left) * channels, right * channels + bottom * line
-    return BorderPlan(before, height, width * channels, between, after, copies)
 
 
 @cache

@@ -63,8 +63,7 @@ def _has_one_multiplier(layer: OpView) -> bool:
 
 
 def _rounded(layer: OpView, density: Density, magnitude: np.ndarray) -> FastRequantization | None:
-    """The requantisation with a single instruction for ties instead of two; None if the layer has no ties, or on
-    overflow."""
+    """The requantisation with one instruction for ties instead of two; None without ties, or on overflow."""
     if density is Density.BYTES or layer.output_zero == LOWEST or exponents(layer.requantization).min() < 1:
         return None
     fast = rounded_requantization(layer.requantization, layer.output_zero)
@@ -120,7 +119,7 @@ def _stream(layer: OpView, fast: FastRequantization, plan: DensePlan) -> np.ndar
         shifts[0::2] = (prescale[0::2] - BYTE_BITS) * (1 if plan.left_shift else -1)
     words: list[np.ndarray] = []
     if plan.shared:
-        words.append(_shared_words(fast))
+        words.append(np.array([fast.multipliers[0], fast.addends[0], fast.ties[0]], np.int64))
     for index in range(plan.blocks):
         rows = slice(4 * index, 4 * index + 4)
         words += [biases[rows], _block_weights(weights[rows], plan, backwards=index % 2 == 1)]
@@ -140,10 +139,6 @@ def _padded(layer: OpView, plan: DensePlan) -> tuple[np.ndarray, np.ndarray]:
 
 def _rows(values: np.ndarray, plan: DensePlan) -> np.ndarray:
     return np.append(values, np.zeros(4 * plan.blocks - plan.outputs, np.int64)).astype(np.int64)
-
-
-def _shared_words(fast: FastRequantization) -> np.ndarray:
-    return np.array([fast.multipliers[0], fast.addends[0], fast.ties[0]], np.int64)
 
 
 def _block_weights(weights: np.ndarray, plan: DensePlan, *, backwards: bool) -> np.ndarray:

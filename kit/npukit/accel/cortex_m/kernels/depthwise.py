@@ -76,12 +76,18 @@ def _fastest(
     layer: OpView, source: Layout, target: Layout, fast: FastRequantization, variant: str, worth: CodeWorth
 ) -> Kernel:
     plan = min(_plans(layer, source, target, fast), key=lambda plan: emit(plan).cost(worth))
+    weights = layer.filter.weights[0].astype(np.int64) << fast.prescale
+    planes = weights.transpose(2, 1, 0) if plan.source.transposed else weights.transpose(2, 0, 1)
+    biases = layer.filter.bias << fast.prescale
+    registers = weight_words(plan.weights, planes, resident=plan.resident)
+    scalars = (fast.multipliers, fast.addends, fast.ties, fast.exponents, biases)
+    words = np.stack([*(scalars[index] for index in scalars_of(plan)), *registers], axis=1)
     return Kernel(
         symbol=layer.name,
         variant=variant,
         condition=f"exponents up to {fast.exponents.max()}, input zero point {layer.input_zero}",
         body=emit(plan),
-        constants=(Constant(f"{layer.name}_channels", _constants(layer, plan, fast)),),
+        constants=(Constant(f"{layer.name}_channels", (words & 0xFFFFFFFF).astype(np.uint32).ravel()),),
         inputs=(source,),
         output=target,
         stack_bytes=FRAME_BYTES + PUSHED_BYTES,
@@ -107,14 +113,3 @@ def _lines(layer: OpView, source: Layout) -> tuple[Line, Line]:
     sizes = (layer.input_shape, layer.output_shape, layer.window.kernel, layer.window.strides, layer.window.padding)
     down, across = (Line(*(size[axis] for size in sizes)) for axis in (0, 1))
     return (across, down) if source.transposed else (down, across)
-
-
-def _constants(layer: OpView, plan: DepthwisePlan, fast: FastRequantization) -> np.ndarray:
-    """The constants per channel: scalars of the stack frame, then words for the weights' registers."""
-    weights = layer.filter.weights[0].astype(np.int64) << fast.prescale
-    planes = weights.transpose(2, 1, 0) if plan.source.transposed else weights.transpose(2, 0, 1)
-    biases = layer.filter.bias << fast.prescale
-    registers = weight_words(plan.weights, planes, resident=plan.resident)
-    scalars = (fast.multipliers, fast.addends, fast.ties, fast.exponents, biases)
-    words = np.stack([*(scalars[index] for index in scalars_of(plan)), *registers], axis=1)
-    return (words & 0xFFFFFFFF).astype(np.uint32).ravel()

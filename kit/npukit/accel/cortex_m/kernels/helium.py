@@ -148,8 +148,7 @@ def _block_stream(layer: OpView, chunks: list[np.ndarray]) -> np.ndarray:
 
 
 def _channel_stream(layer: OpView) -> np.ndarray:
-    """The constants in reading order: for each 16 channels biases, the weights of each tap, then the factors of each
-    vector of sums."""
+    """The constants in reading order: for each 16 channels biases, weights by tap, and the factors of each vector."""
     taps = layer.filter.weights.reshape(-1, layer.output_shape[2])
     biases, factors = _biases(layer, taps.astype(np.int64).sum(0)), _factors(layer)
     order, parts = np.array(CHANNEL_ORDER), []

@@ -35,13 +35,16 @@ def _signed(word: int) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def norm(rows: int, part: RowPart, strides: Strides, *, centred: bool, shift: int) -> Assembly:
-    """Registers: r0 input, r1 output, r12 the op's constants, then a multiplier and an offset per computed number of a
-    row."""
+    """Registers: r0 input, r1 output, r12 the op's constants, then a multiplier and an offset per computed number."""
     asm, length, before = Assembly(), part.length, part.bytes_before
     asm.emit("push {r4-r11, lr}")
     with each_row(asm, rows, part, strides, _HELD):
         if centred:
-            _emit_sums(asm, length)
+            asm.comment("r7 the row's sum, r6 that of its squares")
+            asm.emit("mov r6, #0", "mov r7, #0")
+            asm.constant("r11", 0x00010001)
+            pair = ("sxtb16 {0}, {1}", "smlad r7, {0}, r11, r7", "smlad r6, {0}, {0}, r6")
+            _emit_each_four(asm, length, pair, ("add r7, r7, r4", "smlabb r6, r4, r4, r6"))
         else:
             _emit_squares(asm, length, _ZEROS - before)
         _emit_scaling(asm, length, before, centred=centred)
@@ -54,8 +57,7 @@ def norm(rows: int, part: RowPart, strides: Strides, *, centred: bool, shift: in
 
 @lru_cache(maxsize=1 << 12)
 def squares(count: int, piece: int) -> Assembly:
-    """Registers: r0 consecutive pieces of the input, r1 the sum of squares of each, r12 the word to add to pairs of
-    numbers."""
+    """Registers: r0 pieces of the input in a row, r1 each piece's sum of squares, r12 the word to add to pairs."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
     asm.add("r2", "r1", 4 * count, "r4")
@@ -73,21 +75,16 @@ def norm_by_squares(count: int, length: int, pieces: int, shift: int) -> Assembl
     pieces, r12 the op's constants, then a multiplier and an offset per computed number."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}", f"add r12, r12, #{_HELD}")
-    _emit_added(asm, pieces)
-    _emit_scaling(asm, length, 0, centred=False)
-    unrolled(asm, count, 2, lambda first, at_once: _emit_results(asm, first, at_once, shift), end="r3")
-    asm.emit("pop {r4-r11, pc}")
-    return asm
-
-
-def _emit_added(asm: Assembly, pieces: int) -> None:
-    """r6 = the sum of the squares of all pieces."""
     asm.emit("mov r6, #0")
     registers = ("r4", "r5", "r7", "r8", "r9", "r10", "r11", "lr")
     for first in range(0, pieces, len(registers)):
         some = registers[: pieces - first]
         asm.emit(*(["ldmia r2!, {" + ", ".join(some) + "}"] if len(some) > 1 else ["ldr r4, [r2]"]))
         asm.emit(*(f"add r6, r6, {each}" for each in some))
+    _emit_scaling(asm, length, 0, centred=False)
+    unrolled(asm, count, 2, lambda first, at_once: _emit_results(asm, first, at_once, shift), end="r3")
+    asm.emit("pop {r4-r11, pc}")
+    return asm
 
 
 def _emit_scaling(asm: Assembly, length: int, before: int, *, centred: bool) -> None:
@@ -101,15 +98,6 @@ def _emit_scaling(asm: Assembly, length: int, before: int, *, centred: bool) -> 
     asm.emit("lsl r6, r6, r3")
 
 
-def _emit_sums(asm: Assembly, length: int) -> None:
-    """r7 = the sum of the row, r6 = the sum of its squares; r0 is unchanged."""
-    asm.comment("r7 the row's sum, r6 that of its squares")
-    asm.emit("mov r6, #0", "mov r7, #0")
-    asm.constant("r11", 0x00010001)
-    pair = ("sxtb16 {0}, {1}", "smlad r7, {0}, r11, r7", "smlad r6, {0}, {0}, r6")
-    _emit_each_four(asm, length, pair, ("add r7, r7, r4", "smlabb r6, r4, r4, r6"))
-
-
 def _emit_squares(asm: Assembly, length: int, place: int) -> None:
     """r6 = the sum of the squares of the row's distances from the zero point; r0 is unchanged. The word to add to pairs
     of numbers lies at r12 + `place`."""
@@ -120,8 +108,7 @@ def _emit_squares(asm: Assembly, length: int, place: int) -> None:
 
 
 def _emit_each_four(asm: Assembly, length: int, pair: Sequence[str], single: Sequence[str]) -> None:
-    """Emit `pair` for each pair of a row's numbers, two pairs from a word, and `single` for each remaining number, in
-    r4."""
+    """Emit `pair` for each pair of numbers, two pairs from a word, and `single` for each remaining number, in r4."""
 
     def emit(first: int, count: int) -> None:
         words = _WORDS[: count // _LANES]

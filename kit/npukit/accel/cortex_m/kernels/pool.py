@@ -13,8 +13,7 @@ from npukit.net.ops import AveragePool
 
 LARGEST_WINDOW = 255
 _UNROLLED_TAPS = 25
-"""Limit of unrolled taps of a row: five times fewer, or twice as many, change no time
-(`benchmarks/core/kernel_constants.md`)."""
+"""Limit of unrolled taps of a row: other limits change no time (`benchmarks/core/kernel_constants.md`)."""
 
 _SUMS = ("r4", "r5", "r6", "r7")
 
@@ -133,7 +132,12 @@ def _emit_group(asm: Assembly, plan: PoolPlan) -> None:
         asm.emit(*(f"ldr {s}, [r0, #{4 * i}]" for i, s in enumerate(_SUMS[:words])))
     _emit_taps(asm, plan)
     if plan.averages:
-        _emit_averages(asm, plan, words)
+        half = plan.layer.window.taps // 2
+        for index, sums in enumerate(_SUMS[: 2 * words]):
+            channel = index // 2 * 4 + index % 2
+            for take, offset in ((f"sxth r8, {sums}", channel), (f"asr r8, {sums}, #16", channel + 2)):
+                asm.emit(take, "cmp r8, #0", "ite gt", f"addgt r8, r8, #{half}", f"suble r8, r8, #{half}")
+                asm.emit("sdiv r8, r8, r12", f"strb r8, [r1, #{offset}]")
     else:
         asm.emit(*(f"str {s}, [r1, #{4 * i}]" for i, s in enumerate(_SUMS[:words])))
 
@@ -178,13 +182,3 @@ def _emit_tap(asm: Assembly, plan: PoolPlan, offset: int) -> None:
         else:
             best = _SUMS[index]
             asm.emit(f"ssub8 r10, {best}, {word}", f"sel {best}, {best}, {word}")
-
-
-def _emit_averages(asm: Assembly, plan: PoolPlan, words: int) -> None:
-    """Divide the sums. Halves round away from zero."""
-    half = plan.layer.window.taps // 2
-    for index, sums in enumerate(_SUMS[: 2 * words]):
-        channel = index // 2 * 4 + index % 2
-        for take, offset in ((f"sxth r8, {sums}", channel), (f"asr r8, {sums}, #16", channel + 2)):
-            asm.emit(take, "cmp r8, #0", "ite gt", f"addgt r8, r8, #{half}", f"suble r8, r8, #{half}")
-            asm.emit("sdiv r8, r8, r12", f"strb r8, [r1, #{offset}]")

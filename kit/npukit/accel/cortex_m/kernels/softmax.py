@@ -34,8 +34,7 @@ def softmax_tables(exponentials: np.ndarray, length: int) -> np.ndarray:
 
 @lru_cache(maxsize=1 << 12)
 def softmax(rows: int, part: RowPart, strides: Strides) -> Assembly:
-    """Registers: r0 input, r1 output, r12 the tables, from the least difference on; within a row r3 the entry for the
-    value 0."""
+    """Registers: r0 input, r1 output, r12 the tables, from the least difference on; r3 the entry for the value 0."""
     asm, length = Assembly(), part.length
     asm.emit("push {r4-r11, lr}")
     with each_row(asm, rows, part, strides):
@@ -86,8 +85,7 @@ def _emit_sum(asm: Assembly, length: int, first: int, count: int) -> None:
 
 
 def _emit_results(asm: Assembly, first: int, count: int) -> None:
-    """Code for one or two results. The carry of the product's lower half is its rounding, added with the rounding of
-    the shift."""
+    """Code for one or two results. The carry of the product's lower half, its rounding, joins the shift's rounding."""
     pairs = (("r4", "r5"), ("r11", "r6"))[:count]
     _emit_exponentials(asm, first, [low for low, _ in pairs], "r3")
     for place, (low, high) in enumerate(pairs, first):
@@ -103,8 +101,7 @@ def _emit_exponentials(asm: Assembly, first: int, values: Sequence[str], table: 
 
 
 def _emit_reciprocal(asm: Assembly) -> None:
-    """r7 = 2 / sum in Q0.31, with the sum scaled to [1/2, 1); r8 = the shift of the results; r9 = the rounding of the
-    shift."""
+    """r7 = 2 / sum in Q0.31, with the sum scaled to [1/2, 1); r8 = the shift of the results; r9 = its rounding."""
     asm.comment("r7 two over the sum, by Newton's method; r8 the results' shift, r9 half of it")
     asm.emit("clz r8, r6", "lsl r6, r6, r8", "rsb r8, r8, #35", "mov r9, #1", "sub r10, r8, #1", "lsl r9, r9, r10")
     asm.emit("lsr r6, r6, #1")

@@ -11,8 +11,7 @@ from npukit.accel.cortex_m.layout import Layout, Order
 
 VARIANT = "copy to planes16"
 _UNROLLED_PAIRS = 4
-"""Pairs of pixels per pass of the loop: fewer or more change no time of the tried networks
-(`benchmarks/core/kernel_constants.md`)."""
+"""Pairs of pixels per pass of the loop: other numbers change no time (`benchmarks/core/kernel_constants.md`)."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,7 @@ class PlanesPlan:
 
 
 def copy_to_planes(symbol: str, source: Layout, target: Layout, zero_point: int) -> Kernel | Refusal:
-    """The kernel that copies each channel of a tensor of pixels into a plane of values less the zero point, for any
-    zero point."""
+    """The kernel that copies each channel into a plane of values less the zero point, for any zero point."""
     if reason := _refusal(source, target):
         return Refusal(VARIANT, reason)
     return Kernel(

@@ -17,8 +17,7 @@ from npukit.accel.cortex_m.code.assembly import INDEX_REACH, REACH, Assembly
 
 _WORD = 4
 _UNROLLED_WORDS = 4
-"""Words per pass of the loop: with 1 a block of a language model takes 0.1 % longer
-(`benchmarks/core/kernel_constants.md`)."""
+"""Words per pass of the loop: 1 slows a language model by 0.1 % (`benchmarks/core/kernel_constants.md`)."""
 _COUNTERS = ("r5", "r6", "r7", "r8", "r9")
 _DATA = ("r2", "r3", "r12", "lr")
 _MAPPED = ("r2", "r3", "r10", "r11")
@@ -186,19 +185,15 @@ class _Along:
 
     def _words(self, count: int) -> None:
         if self._stride == self.item:
-            self._copy(count)
+            for first in range(0, count, len(_DATA)):
+                data = _DATA[: count - first]
+                for name, base in (("ldr", "r0"), ("str", "r1")):
+                    for place, register in enumerate(data[1:], 1):
+                        self.asm.emit(f"{name} {register}, [{base}, #{_WORD * place}]")
+                    self.asm.emit(f"{name} {data[0]}, [{base}], #{_WORD * len(data)}")
         else:
             for _ in range(count):
                 self._gather() if self._gathers else self._scatter()
-
-    def _copy(self, count: int) -> None:
-        """Copy words that remain contiguous: consecutive loads take one cycle."""
-        for first in range(0, count, len(_DATA)):
-            data = _DATA[: count - first]
-            for name, base in (("ldr", "r0"), ("str", "r1")):
-                for place, register in enumerate(data[1:], 1):
-                    self.asm.emit(f"{name} {register}, [{base}, #{_WORD * place}]")
-                self.asm.emit(f"{name} {data[0]}, [{base}], #{_WORD * len(data)}")
 
     def _gather(self) -> None:
         """Assemble a word from distant elements."""

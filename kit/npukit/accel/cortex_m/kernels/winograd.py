@@ -48,7 +48,12 @@ def winograd(layer: OpView, source: Layout, target: Layout, worth: CodeWorth = U
         return Refusal(VARIANT, reason)
     for exponent in common_exponents(layer.requantization):
         fast = fast_requantization(layer.requantization, layer.output_zero, exponent)
-        weights = _transformed(layer, fast)
+        g = WEIGHT_TRANSFORM
+        points = np.einsum("ia,nabc,jb->nijc", g, layer.filter.weights.astype(np.int64), g)
+        points[:, :, 3] *= -1
+        ordered = points[:, :, POINT_ORDER]
+        shift = np.maximum(fast.prescale - _GAIN_BITS, 0)
+        weights = ordered << shift[:, None, None, None]
         largest = int(np.abs(weights).max())
         reason = overflow(fast, layer.accumulators.magnitude)
         if not reason and largest > LARGEST_WEIGHT:
@@ -100,16 +105,6 @@ def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
     if max(store_offsets(target)) + 1 > REACH or 3 * source.row_stride > REACH or 32 * (width + 2) > REACH:
         return f"rows of {width} pixels are too long for immediate offsets"
     return layer.border_refusal(source) or clamp_refusal(layer.clamp)
-
-
-def _transformed(layer: OpView, fast: FastRequantization) -> np.ndarray:
-    """Weights [channel, row, point in accumulation order, input channel], prescaled; the subtracted point negated."""
-    g = WEIGHT_TRANSFORM
-    points = np.einsum("ia,nabc,jb->nijc", g, layer.filter.weights.astype(np.int64), g)
-    points[:, :, 3] *= -1
-    ordered = points[:, :, POINT_ORDER]
-    shift = np.maximum(fast.prescale - _GAIN_BITS, 0)
-    return ordered << shift[:, None, None, None]
 
 
 def _stream(layer: OpView, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:

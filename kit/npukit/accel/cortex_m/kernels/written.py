@@ -11,8 +11,7 @@ from npukit.accel.cortex_m.kernels.rows import Around, nested
 _DATA = ("r4", "r5", "r6", "r7")
 _COUNTERS = ("r8", "r9", "r10")
 _UNROLLED = 64
-"""Bytes per pass of the loop: fewer or more change no time of the tried networks
-(`benchmarks/core/kernel_constants.md`)."""
+"""Bytes per pass of the loop: other numbers change no time (`benchmarks/core/kernel_constants.md`)."""
 _WORD = 4
 MOST_AXES = 2
 """Limit of loops around the loop over lines."""
@@ -69,22 +68,17 @@ def _emit_each(asm: Assembly, lines: WrittenLines, count: int, counter: str) -> 
     with asm.loop(count, closing=(f"subs {counter}, #1",)):
         asm.emit("ldrb r4, [r0]", "cmp r4, #0")
         with asm.unless("eq", count):
-            _emit_copy(asm, lines.length)
+            rounds, rest = divmod(lines.length, _UNROLLED)
+            asm.emit("mov r3, r1", "mov r11, r2")
+            if rounds > 1:
+                asm.add("lr", "r1", rounds * _UNROLLED, "r4")
+            if rounds:
+                with asm.loop(rounds, closing=("cmp r3, lr",)):
+                    _emit_some(asm, _UNROLLED)
+                    asm.emit(f"add r3, r3, #{_UNROLLED}", f"add r11, r11, #{_UNROLLED}")
+            _emit_some(asm, rest)
         asm.add("r0", "r0", lines.conditions, "r4")
         asm.add("r2", "r2", lines.stride, "r4")
-
-
-def _emit_copy(asm: Assembly, length: int) -> None:
-    """Copy a line from r1 to r2; both registers are unchanged."""
-    rounds, rest = divmod(length, _UNROLLED)
-    asm.emit("mov r3, r1", "mov r11, r2")
-    if rounds > 1:
-        asm.add("lr", "r1", rounds * _UNROLLED, "r4")
-    if rounds:
-        with asm.loop(rounds, closing=("cmp r3, lr",)):
-            _emit_some(asm, _UNROLLED)
-            asm.emit(f"add r3, r3, #{_UNROLLED}", f"add r11, r11, #{_UNROLLED}")
-    _emit_some(asm, rest)
 
 
 def _emit_some(asm: Assembly, count: int) -> None:
