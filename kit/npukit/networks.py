@@ -123,10 +123,7 @@ def _on_free_pes(
 
 def _counts(wanted: Network, options: Options, most: int, waiting: int) -> Iterator[int]:
     """Numbers of PEs to try: the requested number; else an equal share of the free PEs, then all but one PE for each
-    later network.
-
-    The objective `memory` tries one PE first.
-    """
+    later network. The objective `memory` tries one PE first."""
     part = max(most // (waiting + 1), 1)
     first = [1] if options.objective == "memory" else []
     yield from dict.fromkeys([min(wanted.pes, most)] if wanted.pes else [*first, part, most])

@@ -35,19 +35,14 @@ class Options:
     """Shapes of inputs that the model leaves open, or the constant that replaces an input, by name."""
     states: tuple[tuple[str, str], ...] = ()
     """States: pairs of an input and the output that becomes this input in the next frame. The network keeps them, zero
-    at first.
-
-    Names are the model's. `in1` and `out1` count inputs and outputs.
-    """
+    at first. Names are the model's. `in1` and `out1` count inputs and outputs."""
     custom: tuple[tuple[str, str], ...] = ()
     """C code of custom ops, by name. `NAME:1` and so on are an op's further outputs (`docs/models.md`)."""
     calibration: Path | None = None
     """Calibration data of a float model: an npz of `in0`, `in1`, ... (perhaps `labels`), or a folder of samples."""
     io: str = "file"
-    """`file`: inputs and outputs have the types of the model file; the device quantises float inputs.
-
-    `int8`: inputs and outputs that the network quantises are integers for the host.
-    """
+    """`file`: inputs and outputs have the types of the model file; the device quantises float inputs. `int8`: inputs
+    and outputs that the network quantises are integers for the host."""
     in_float: bool = False
     """Compute a float model in float on the core, without quantisation."""
     keep_float: tuple[str, ...] = ()

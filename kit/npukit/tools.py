@@ -20,10 +20,7 @@ EMULATED_BOARD = "pe-mesh"
 @dataclass(frozen=True)
 class Tool:
     """A tool. `required`: npukit does not work without the tool. Otherwise only the feature `needed_for` is
-    unavailable.
-
-    `how_to_get`: how to install the tool, or the failure, where this says more.
-    """
+    unavailable. `how_to_get`: how to install the tool, or the failure, where this says more."""
 
     name: str
     found: bool

@@ -22,9 +22,7 @@ TUNED_VARIABLE = "NPUKIT_TUNED"
 @dataclass(frozen=True)
 class TuningRecord:
     """The best choice for a key, with its cost and the cost of npukit's own choice, both in cycles or in instructions.
-
-    `what`: the title for human readers. `tried`: the choices measured so far, which are not measured again.
-    """
+    `what`: the title for human readers. `tried`: the choices measured so far, which are not measured again."""
 
     what: str
     choice: str

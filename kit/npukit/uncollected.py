@@ -9,10 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Run a block without the cyclic garbage collector.
-
-    A large plan has millions of live objects, and repeated scans take as long as their creation.
-    """
+    """Run a block without the cyclic garbage collector. A large plan has millions of live objects, and repeated scans
+    take as long as their creation."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -53,10 +53,8 @@ def told_if_unwritable(output: Path) -> Iterator[None]:
 
 @contextmanager
 def new_file(output: Path) -> Iterator[Path]:
-    """A temporary file that replaces `output` when the block succeeds, and is removed when it fails.
-
-    If `output` is a link, the file replaces the link; the link's target stays unchanged.
-    """
+    """A temporary file that replaces `output` when the block succeeds, and is removed when it fails. If `output` is a
+    link, the file replaces the link; the link's target stays unchanged."""
     with told_if_unwritable(output):
         handle, name = tempfile.mkstemp(prefix=f".{output.name}.", suffix=output.suffix, dir=output.parent)
         os.close(handle)

@@ -266,10 +266,8 @@ class EmulatedBoard:
         self._core.mesh_trace(self._mesh, on)
 
     def alone(self, pe: int, span: Sequence[int], counts: Sequence[int], data: bytes) -> None:
-        """Run the layers of a PE's next frame alone, once per case.
-
-        `data`: table, places and input bytes. `counts`: bytes of the table and of the places.
-        """
+        """Run the layers of a PE's next frame alone, once per case. `data`: table, places and input bytes. `counts`:
+        bytes of the table and of the places."""
         table, rest = data[: counts[0]], data[counts[0] :]
         count, places = len(table) // _LAYER_BYTES, rest[: counts[1]]
         self._core.mesh_alone(self._mesh, self._pe(pe), Extent(*span), table, count, places, rest[counts[1] :])

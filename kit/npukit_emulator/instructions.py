@@ -39,10 +39,8 @@ _CYCLES = {
 
 
 def cost(instruction: capstone.CsInsn, loaded: int | None) -> tuple[int, int | None]:
-    """Cycles; and the target of a single load, behind which the next instruction may be pipelined, or None.
-
-    `loaded`: the target of the instruction before, or None unless it was a single load.
-    """
+    """Cycles; and the target of a single load, behind which the next instruction may be pipelined, or None. `loaded`:
+    the target of the instruction before, or None unless it was a single load."""
     kind, operands = instruction.id, instruction.operands
     if kind in (arm.ARM_INS_VLDR, arm.ARM_INS_VSTR):
         return 1 + list_words(instruction, operands[:1]), None
@@ -90,10 +88,8 @@ def stores(instruction: capstone.CsInsn) -> bool:
 
 
 def word_base(instruction: capstone.CsInsn) -> int | None:
-    """The base register that must be a multiple of 4, otherwise the instruction faults. None: no condition.
-
-    Offsets are multiples of 4 in all of these instructions; SP and PC are always aligned.
-    """
+    """The base register that must be a multiple of 4, otherwise the instruction faults. None: no condition. Offsets are
+    multiples of 4 in all of these instructions; SP and PC are always aligned."""
     register = None
     if instruction.id in LISTS:
         register = instruction.operands[0].reg

@@ -156,10 +156,8 @@ class Parts:
 
 
 def addition_words(net: Net, addition: Op, result: str) -> np.ndarray:
-    """The words of `enum mla_addition` for an addition to the operand `result`.
-
-    The operand with the smaller scale is looked up. The other's factor is one half, a shift.
-    """
+    """The words of `enum mla_addition` for an addition to the operand `result`. The operand with the smaller scale is
+    looked up. The other's factor is one half, a shift."""
     scaling = add_rescaling(net, addition)
     factors = scaling.first, scaling.second
     looked_up = 1 if factors[0] == HALF else 0

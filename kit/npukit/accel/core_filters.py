@@ -75,10 +75,7 @@ def in_vectors(weights: np.ndarray) -> np.ndarray:
 
 def in_lanes(net: Net, op: Op, weights: np.ndarray, core: CoreType) -> np.ndarray:
     """The weights of `LANES` or `PRODUCTS_LANES` output channels together, tap by tap; then the remaining channels
-    singly.
-
-    With groups each channel has separate inputs and stands alone.
-    """
+    singly. With groups each channel has separate inputs and stands alone."""
     if groups_of(net, op) > 1:
         return weights
     lanes, of_channels = PRODUCTS_LANES if core.products else LANES, weights.reshape(len(weights), -1)

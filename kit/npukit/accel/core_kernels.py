@@ -32,10 +32,7 @@ _ALIGNMENT = 16
 @dataclass(frozen=True)
 class OpKernels:
     """The kernels of an op: optionally a copy of the input with a border, in scratch memory; the op; optionally a fill
-    of the output's border.
-
-    The input is not read again after the copy, so the output may overwrite the input.
-    """
+    of the output's border. The input is not read again after the copy, so the output may overwrite the input."""
 
     copy: cortex_m.Kernel | None
     main: cortex_m.Kernel
@@ -152,10 +149,8 @@ def choose_core_kernels(
     waits: CoreWaits = NO_WAITS,
     price: float = 0.0,
 ) -> CoreKernels:
-    """Choose kernels and layouts for a net's ops on the core that are fast, or small, in total.
-
-    `price`: assumed cost in cycles of a byte of constants in memory without waits.
-    """
+    """Choose kernels and layouts for a net's ops on the core that are fast, or small, in total. `price`: assumed cost
+    in cycles of a byte of constants in memory without waits."""
     if core.has_dsp:
         ops, reasons = _chosen(net, objective, preference, core, waits, price)
     else:
@@ -189,10 +184,8 @@ def _chosen(
 
 
 def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreType = CORTEX_M4F) -> CoreKernels:
-    """Kernels of each op on the core with dense tensors, independent of the layouts of other ops.
-
-    Only for tiles that are the whole op.
-    """
+    """Kernels of each op on the core with dense tensors, independent of the layouts of other ops. Only for tiles that
+    are the whole op."""
     chosen = [choose_core_kernels(net.alone(op), "latency", preference, core) for op in net.ops if op.engine == CORE]
     return CoreKernels(
         ops={name: made for each in chosen for name, made in each.ops.items()},

@@ -20,10 +20,8 @@ from npukit.net.value_ranges import filter_of, value_ranges
 
 @dataclass(frozen=True)
 class CoreNodes:
-    """The nodes of a net for the choice of kernels.
-
-    `owners`: the op of each node, or an empty string. `reasons`: the reason why an op has no layer.
-    """
+    """The nodes of a net for the choice of kernels. `owners`: the op of each node, or an empty string. `reasons`: the
+    reason why an op has no layer."""
 
     nodes: tuple[Node, ...]
     owners: tuple[str, ...]
@@ -31,11 +29,8 @@ class CoreNodes:
 
 
 def core_nodes(net: Net, core: CoreType = CORTEX_M4F) -> CoreNodes:
-    """The nodes of a net, in the order of the net's ops.
-
-    A padded convolution of a dense tensor begins with a copy. A depthwise convolution also does, unless the input is
-    produced in planes.
-    """
+    """The nodes of a net, in the order of the net's ops. A padded convolution of a dense tensor begins with a copy. A
+    depthwise convolution also does, unless the input is produced in planes."""
     return _Builder(net, helium=core.assembly == "helium").built()
 
 

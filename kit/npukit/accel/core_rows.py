@@ -27,10 +27,8 @@ from npukit.net.requantize import quantization
 
 @dataclass(frozen=True, eq=False)
 class RowsRoutine(BoxRoutine):
-    """An op as a routine over rows, or over the same part of each row, with its constants.
-
-    `of_op`: constants of the op. `constants`: a function of a start and a stop, for the numbers of a row between them.
-    """
+    """An op as a routine over rows, or over the same part of each row, with its constants. `of_op`: constants of the
+    op. `constants`: a function of a start and a stop, for the numbers of a row between them."""
 
     note: str
     length: int

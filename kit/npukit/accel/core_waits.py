@@ -17,10 +17,7 @@ a byte once, convolutions many times. The best of the resulting plans is kept.""
 
 @dataclass(frozen=True)
 class CoreWaits:
-    """The waits of the memories with code and constants.
-
-    `near`: ops whose constants lie in memory without waits.
-    """
+    """The waits of the memories with code and constants. `near`: ops whose constants lie in memory without waits."""
 
     code: Waits | None = None
     constants: Waits | None = None
@@ -30,11 +27,8 @@ class CoreWaits:
         return self.code is not None or self.constants is not None
 
     def with_near(self, gains: Mapping[str, tuple[int, int]], room: int) -> CoreWaits:
-        """The waits with constants in `room` bytes of memory without waits, chosen by cycles saved per byte.
-
-        `gains`: per op, the cycles of waiting for its constants in their usual memory, and the constants' size in
-        bytes.
-        """
+        """The waits with constants in `room` bytes of memory without waits, chosen by cycles saved per byte. `gains`:
+        per op, the cycles of waiting for its constants in their usual memory, and the constants' size in bytes."""
         near: set[str] = set()
         for op in sorted(gains, key=lambda op: (-gains[op][0] / gains[op][1], op)):
             if gains[op][1] <= room:

@@ -41,10 +41,8 @@ from npukit.net.ops.table import SPECS
 
 
 class Cpu:
-    """The core of a PE, on any board. An op without an assembly kernel gets a kernel generated from TIR.
-
-    `others`: the cores of PEs with another core, by name.
-    """
+    """The core of a PE, on any board. An op without an assembly kernel gets a kernel generated from TIR. `others`: the
+    cores of PEs with another core, by name."""
 
     name = CORE
     commands: CommandFormat | None = None

@@ -99,10 +99,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class ConstantArray:
-    """An array of constants in the image. `comment`: its description in the generated C.
-
-    `near`: True if start-up code copies the array into the memory of the program's variables.
-    """
+    """An array of constants in the image. `comment`: its description in the generated C. `near`: True if start-up code
+    copies the array into the memory of the program's variables."""
 
     symbol: str
     values: np.ndarray
@@ -288,10 +286,8 @@ Engines = Mapping[str, Accelerator]
 
 
 class Plugin(Accelerator, Protocol):
-    """An accelerator from a plug-in, npukit's own included. `docs/plug-in.md` is the reference.
-
-    `abilities`, `choices` and `passes` (an `OwnPasses`) are optional.
-    """
+    """An accelerator from a plug-in, npukit's own included. `docs/plug-in.md` is the reference. `abilities`, `choices`
+    and `passes` (an `OwnPasses`) are optional."""
 
     version: str
     model: Path | None

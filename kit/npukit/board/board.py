@@ -247,10 +247,8 @@ class Flash(_Part):
 
 
 class Programmer(_Part):
-    """Tool for the flash of a board without npukit's loader, and the tool's name for the board.
-
-    `openocd`: a configuration file of OpenOCD, `board/stm32f4discovery.cfg`. `pyocd`: a target type, `nrf52840`.
-    """
+    """Tool for the flash of a board without npukit's loader, and the tool's name for the board. `openocd`: a
+    configuration file of OpenOCD, `board/stm32f4discovery.cfg`. `pyocd`: a target type, `nrf52840`."""
 
     tool: Literal["openocd", "pyocd", "picotool", "esptool", "bossac"]
     target: str = Field(pattern=rf"^{_PATH}$")
@@ -331,9 +329,7 @@ class Qemu(_Part):
 
 class Renode(_Part):
     """A stock board in Renode: a platform of Renode, and the platform's names for the link's UART and the timer.
-
-    Without `timer`, npukit adds the core's cycle counter, which Renode's platforms lack.
-    """
+    Without `timer`, npukit adds the core's cycle counter, which Renode's platforms lack."""
 
     platform: str = Field(pattern=rf"^{_PATH}$")
     uart: str = Field(pattern=r"^\w+$")
@@ -500,9 +496,7 @@ def load_board(name: str) -> Board:
 
 def _tables(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Tables of a board file. Missing tables come from the file in `like`; an empty table removes an inherited table.
-
-    `above`: the files that inherit from this file.
-    """
+    `above`: the files that inherit from this file."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     like = tables.pop("like", None)
     if like is None:

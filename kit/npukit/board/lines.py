@@ -13,10 +13,8 @@ Where = tuple[str | int, ...]
 
 
 def line_of(text: str, where: Sequence[str | int]) -> int | None:
-    """Line number of a field, by names and list indices; for a missing field, of the table.
-
-    None if the file lacks both, as for a field inherited through `like`.
-    """
+    """Line number of a field, by names and list indices; for a missing field, of the table. None if the file lacks
+    both, as for a field inherited through `like`."""
     places = dict(_places(text))
     within = (tuple(where[:length]) for length in range(len(where), 0, -1))
     return next((places[part] for part in within if part in places), None)

@@ -26,10 +26,8 @@ _ANOTHER = "npukit new key -o key.pem"
 
 
 def new_key(path: Path, passphrase: str | None = None) -> Ed25519PrivateKey:
-    """Write a new key to a new file, readable by the owner alone and encrypted if there is a passphrase.
-
-    An existing file is never overwritten.
-    """
+    """Write a new key to a new file, readable by the owner alone and encrypted if there is a passphrase. An existing
+    file is never overwritten."""
     key = Ed25519PrivateKey.generate()
     encryption = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
@@ -45,11 +43,8 @@ def new_key(path: Path, passphrase: str | None = None) -> Ed25519PrivateKey:
 
 
 def load_key(path: Path, ask: Callable[[Path], str] | None = None) -> Ed25519PrivateKey:
-    """The private key in a PEM file.
-
-    An encrypted key is decrypted with the passphrase in NPUKIT_KEY_PASSPHRASE, else with the answer of `ask`. An
-    unencrypted key in a file readable by others than its owner is refused, as by ssh.
-    """
+    """The private key in a PEM file. An encrypted key is decrypted with the passphrase in NPUKIT_KEY_PASSPHRASE, else
+    with the answer of `ask`. An unencrypted key in a file readable by others than its owner is refused, as by ssh."""
     try:
         pem = path.read_bytes()
         mode = path.stat()

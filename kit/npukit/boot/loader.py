@@ -35,10 +35,8 @@ SIGNATURE = PurePosixPath("boot/signature.zig")
 
 
 def loader_area(board: Board, record: bytes = b"", toolchain: Toolchain | None = None) -> bytes:
-    """Factory contents of the loader's area: the loader, and the record of whose images the board takes.
-
-    A board without a record (`boot/provision.py`) starts no image until it is provisioned.
-    """
+    """Factory contents of the loader's area: the loader, and the record of whose images the board takes. A board
+    without a record (`boot/provision.py`) starts no image until it is provisioned."""
     flash = flash_of(board)
     program = build_loader(board, toolchain or find_toolchain(core=board.core.type))
     room = flash.once_offset

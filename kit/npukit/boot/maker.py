@@ -50,10 +50,8 @@ def trusted_makers() -> Path:
 
 
 def check_maker(build: Build, *, trust: bool = False) -> None:
-    """Refuse a build of an untrusted maker. `trust`: add the maker to the trusted makers instead.
-
-    An unsigned build is accepted while the user trusts no makers.
-    """
+    """Refuse a build of an untrusted maker. `trust`: add the maker to the trusted makers instead. An unsigned build is
+    accepted while the user trusts no makers."""
     maker, path = maker_of(build), trusted_makers()
     known = path.read_text(encoding="utf-8").split() if path.is_file() else []
     if maker is not None and maker not in known and trust:

@@ -67,10 +67,8 @@ class SignedImage:
 def sign_image(
     payload: bytes, version: Version, key: Ed25519PrivateKey | None, security_counter: int = 0
 ) -> SignedImage:
-    """The payload with MCUboot's header and trailers; without a key, with a digest alone.
-
-    A security counter of 0 is left out.
-    """
+    """The payload with MCUboot's header and trailers; without a key, with a digest alone. A security counter of 0 is
+    left out."""
     if not 0 <= security_counter <= _LARGEST_COUNTER:
         raise NpukitError(f"{security_counter} is no security counter", tries=[f"0 to {_LARGEST_COUNTER}"])
     counter = _tlv(_SECURITY_COUNTER, struct.pack("<I", security_counter)) if security_counter else b""

@@ -105,11 +105,8 @@ app.add_typer(new, name="new", epilog="Example: npukit new accelerator my_npu")
 
 
 OBJECTS = 100_000
-"""New objects between two searches for cyclic garbage.
-
-With Python's own 700, these searches take an eighth of the processor time of `npukit fit --pes 1` with a small network,
-because importing creates objects that stay.
-"""
+"""New objects between two searches for cyclic garbage. With Python's own 700, these searches take an eighth of the
+processor time of `npukit fit --pes 1` with a small network, because importing creates objects that stay."""
 
 
 def run() -> None:

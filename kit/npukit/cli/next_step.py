@@ -12,10 +12,8 @@ if TYPE_CHECKING:
 
 
 def next_step(folder: Path, board: Board, only_on_hardware: str | None = None) -> str:
-    """Validate on an installed emulator, else on the board; without either, how to get one.
-
-    `only_on_hardware`: an accelerator without an emulator.
-    """
+    """Validate on an installed emulator, else on the board; without either, how to get one. `only_on_hardware`: an
+    accelerator without an emulator."""
     if only_on_hardware:
         why = f"no emulator has {only_on_hardware}, so that only hardware can validate this"
         return f"npukit export {folder} -o LIBRARY, or npukit flash {folder}: {why}"

@@ -241,10 +241,8 @@ def _custom(text: str) -> tuple[str, str]:
 def open_terminal(
     as_json: bool, verbose: int, quiet: bool, wide: bool = False, plugins_of: str | None = None, left: str = ""
 ) -> Iterator[Terminal]:
-    """The verb's terminal. Errors end the program with a line and an exit status; Ctrl-C too.
-
-    `plugins_of`: a board file whose plug-ins are used meanwhile. `left`: a text about the state after Ctrl-C.
-    """
+    """The verb's terminal. Errors end the program with a line and an exit status; Ctrl-C too. `plugins_of`: a board
+    file whose plug-ins are used meanwhile. `left`: a text about the state after Ctrl-C."""
     terminal = Terminal(as_json, -1 if quiet else verbose, wide)
     with errors_as_lines(terminal, left):
         try:

@@ -130,11 +130,8 @@ class Emulator:
         self._worker.ask("send", data)
 
     def read(self, timeout: float) -> bytes:
-        """Run until the board has sent something.
-
-        Returns nothing if every PE sleeps for good, after `timeout` seconds, or once the board has exceeded the cycles
-        of an answer (`patience.py`).
-        """
+        """Run until the board has sent something. Returns nothing if every PE sleeps for good, after `timeout` seconds,
+        or once the board has exceeded the cycles of an answer (`patience.py`)."""
         until, end = monotonic() + timeout, self._patience.end(self._now)
         while not self._output:
             seconds = min(_SECONDS_AT_ONCE, max(until - monotonic(), 0))

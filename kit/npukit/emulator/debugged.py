@@ -28,10 +28,8 @@ class Debugger:
 
 
 class DebuggedEmulator(Emulator):
-    """An emulator that waits for gdb before the first cycle, and halts at gdb's request.
-
-    All PEs halt together. After gdb disconnects, the run goes on without gdb.
-    """
+    """An emulator that waits for gdb before the first cycle, and halts at gdb's request. All PEs halt together. After
+    gdb disconnects, the run goes on without gdb."""
 
     def __init__(
         self,

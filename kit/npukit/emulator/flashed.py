@@ -25,10 +25,8 @@ _CAUSES = {"restart": Cause.RESTART, "watchdog": Cause.WATCHDOG}
 
 
 class FlashedBoard(Emulator):
-    """A board that boots from the flash in `file`. The file keeps the board's changes, however the process ends.
-
-    A missing file is created: an erased flash with `loader` at the beginning. Each start of the board resets the time.
-    """
+    """A board that boots from the flash in `file`. The file keeps the board's changes, however the process ends. A
+    missing file is created: an erased flash with `loader` at the beginning. Each start of the board resets the time."""
 
     def __init__(
         self, board: Board, file: Path, loader: bytes | None = None, models: dict[str, Path] | None = None

@@ -23,9 +23,7 @@ _MOST_BYTES = 1 << 16
 
 class QemuMachine:
     """QEMU with one image, or with one for each core. As a link transport: the byte stream of the machine's first UART.
-
-    An instruction takes a virtual nanosecond (`-icount shift=0`): the board's timer counts instructions.
-    """
+    An instruction takes a virtual nanosecond (`-icount shift=0`): the board's timer counts instructions."""
 
     def __init__(self, board: Board, elf: Path, others: Sequence[Path] = ()) -> None:
         """`others`: images of the cores after the first."""
@@ -97,11 +95,8 @@ class QemuMachine:
                 stream.close()
 
     def _wake(self) -> None:
-        """Have QEMU poll the serial line again.
-
-        Bytes wait until the firmware enables the UART. QEMU does not notice, because the main loop sleeps until other
-        input wakes it, for example an empty line for the monitor.
-        """
+        """Have QEMU poll the serial line again. Bytes wait until the firmware enables the UART. QEMU does not notice,
+        because the main loop sleeps until other input wakes it, for example an empty line for the monitor."""
         with suppress(OSError):
             self._monitor.send(b"\n", socket.MSG_DONTWAIT)
             self._monitor.recv(_MOST_BYTES, socket.MSG_DONTWAIT)

@@ -37,10 +37,8 @@ class Waiting:
 def chain_of_waits(
     root: int, wait_of: Callable[[int], Waiting], noc: Noc, senders: Senders, place_of: Callable[[int, int], str]
 ) -> tuple[list[int], list[str]]:
-    """Chain of PEs that wait for each other, from the root PE on: the PEs, and a line for each.
-
-    Ends with a PE that waits for no other, or is in the chain already. `place_of`: function at a PE's pc.
-    """
+    """Chain of PEs that wait for each other, from the root PE on: the PEs, and a line for each. Ends with a PE that
+    waits for no other, or is in the chain already. `place_of`: function at a PE's pc."""
     chain: list[int] = []
     lines: list[str] = []
     pe: int | None = root

@@ -68,10 +68,8 @@ class ServedBoard:
         self._open.close()
 
     def time(self, inputs: Sequence[np.ndarray], number: int, repeat: int, least_seconds: float) -> list[float]:
-        """Seconds a frame by the board's clock: `repeat` averages over `number` frames, each alone on the board.
-
-        An average takes more frames if `number` frames take less than `least_seconds`.
-        """
+        """Seconds a frame by the board's clock: `repeat` averages over `number` frames, each alone on the board. An
+        average takes more frames if `number` frames take less than `least_seconds`."""
         if not self._target.counts_cycles:
             raise NpukitError(f"{self._target.name} counts no cycles", tries=["--on emulator", "--on a device"])
         case = self._case(inputs)

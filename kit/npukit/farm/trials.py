@@ -79,10 +79,8 @@ def unpacked(archive: bytes) -> Iterator[Build]:
 
 
 def _unpack(archive: bytes, folder: Path) -> None:
-    """Unpack plain files, never outside the folder; Python 3.11.2's tarfile has no filters.
-
-    A client may pack anything: an archive with more bytes in all than a build folder is refused.
-    """
+    """Unpack plain files, never outside the folder; Python 3.11.2's tarfile has no filters. A client may pack anything:
+    an archive with more bytes in all than a build folder is refused."""
     total = 0
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
         for member in opened:

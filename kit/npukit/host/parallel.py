@@ -49,11 +49,8 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
 
 
 def apart(work: Callable[[], Result], subject: str, budget: Budget, size: int = 0) -> Result:
-    """The result of `work`, done in a copy of this process within the budget of `size` bytes.
-
-    `subject`: of the error if the work exceeds the budget or dies. Where processes cannot fork, `work` runs in
-    this process.
-    """
+    """The result of `work`, done in a copy of this process within the budget of `size` bytes. `subject`: of the error
+    if the work exceeds the budget or dies. Where processes cannot fork, `work` runs in this process."""
     if sys.platform != "linux" or multiprocessing.current_process().daemon:
         return work()
     bounds = budget.of(size)

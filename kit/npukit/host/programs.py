@@ -90,9 +90,7 @@ def start(
 
 def _bounded(memory: int, seconds: float | None) -> str:
     """Shell line that sets limits and then becomes the program: the limits hold for every child from the beginning.
-
-    Tighter limits of the system stay.
-    """
+    Tighter limits of the system stay."""
     bounds = {"-c": 0, "-f": MOST_PROGRAM_FILE // 512, "-d": memory >> 10}
     if seconds is not None:
         bounds["-t"] = int(seconds) + 1
@@ -102,10 +100,8 @@ def _bounded(memory: int, seconds: float | None) -> str:
 def run(
     command: Sequence[str | Path], folder: Path | None = None, *, seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to the end, within limits of time, memory and files. Returns the output.
-
-    `OSError` for a missing program, `TimeoutError` after `seconds`.
-    """
+    """Run a program to the end, within limits of time, memory and files. Returns the output. `OSError` for a missing
+    program, `TimeoutError` after `seconds`."""
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     within = {"memory": MOST_MEMORY, "seconds": seconds}
     with start(command, folder, stdin=nothing, stdout=pipe, stderr=pipe, **within) as process:

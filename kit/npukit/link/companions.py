@@ -25,9 +25,7 @@ def run_together(
     wanted: Sequence[tuple[CompanionSession, bool, int]], seconds: float | None = None
 ) -> tuple[RunResult, ...]:
     """Run several networks at the same time. `wanted`: for each run the session, whether to observe, and the frames.
-
-    The PE with the link begins last: during its run no message reaches another network.
-    """
+    The PE with the link begins last: during its run no message reaches another network."""
     order = sorted(range(len(wanted)), key=lambda index: wanted[index][0].linked)
     begun = {}
     for index in order:

@@ -67,11 +67,8 @@ class Refused(NpukitError):
 
 
 class Conversation:
-    """A host's requests to a device.
-
-    Requests go to `pe` unless they name another PE. Up to `window` requests are under way at once. Each is repeated
-    until a reply comes. A late or malformed answer raises `NpukitError`.
-    """
+    """A host's requests to a device. Requests go to `pe` unless they name another PE. Up to `window` requests are under
+    way at once. Each is repeated until a reply comes. A late or malformed answer raises `NpukitError`."""
 
     def __init__(self, transport: Transport, answer_seconds: float, pe: int = LINKED_PE) -> None:
         self._transport = transport

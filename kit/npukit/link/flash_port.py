@@ -55,10 +55,8 @@ def update_of(
 def open_board(
     build: Build, port: str, key: Ed25519PrivateKey | None, progress: Progress
 ) -> Iterator[RestartableTransport]:
-    """The board at a serial port, or an emulated board: `emulator`, or `emulator:FILE` to keep the flash in a file.
-
-    A new emulated board has the loader in its flash, and accepts images of `key` alone; without a key, any image.
-    """
+    """The board at a serial port, or an emulated board: `emulator`, or `emulator:FILE` to keep the flash in a file. A
+    new emulated board has the loader in its flash, and accepts images of `key` alone; without a key, any image."""
     name, _, file = port.partition(":")
     if name != EMULATOR:
         with closing(open_serial(port, build.board.uart)) as serial:
@@ -72,10 +70,8 @@ def open_board(
 
 @contextmanager
 def emulated_board(build: Build, file: Path | None, takes: Takes, progress: Progress) -> Iterator[FlashedBoard]:
-    """An emulated board of the build's kind, started from the flash in `file`, or a new board.
-
-    A new board has the loader in its flash, and is provisioned with `takes`.
-    """
+    """An emulated board of the build's kind, started from the flash in `file`, or a new board. A new board has the
+    loader in its flash, and is provisioned with `takes`."""
     with tempfile.TemporaryDirectory(prefix="npukit-") as scratch:
         path, loader = file or Path(scratch) / "flash", None
         if not path.exists():

@@ -24,10 +24,8 @@ _BYTES = 256
 
 
 def write_image(image: Path, board: Board, target: Path) -> Path:
-    """Write an image's bytes by address, in the format of `target`'s suffix.
-
-    For esptool, which does not use addresses of the core, addresses become offsets in the flash.
-    """
+    """Write an image's bytes by address, in the format of `target`'s suffix. For esptool, which does not use addresses
+    of the core, addresses become offsets in the flash."""
     within = FLASH_OFFSET if board.programmer and board.programmer.tool == "esptool" else -1
     stretches = [(address & within, data) for address, data in Elf(image).stretches()]
     match target.suffix:

@@ -68,10 +68,8 @@ class ReadRun(_AboutRun):
 
 
 class StartedRun:
-    """A run in the background. The device answers between frames, and ends no frame half way.
-
-    Each method raises an error if the run has failed.
-    """
+    """A run in the background. The device answers between frames, and ends no frame half way. Each method raises an
+    error if the run has failed."""
 
     def __init__(
         self, conversation: Conversation, number: int, frames: int, explain: Callable[[int], NpukitError]

@@ -278,10 +278,8 @@ class Session:
         return b"".join(self._conversation.ask_all((ReadMemory(address + at, part) for at, part in pieces), pe))
 
     def digest(self, address: int, size: int, pe: int | None = None) -> int:
-        """Digest (`project/images/regions.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on.
-
-        The PE with the link digests only loaded memory that never changes.
-        """
+        """Digest (`project/images/regions.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on. The PE with the
+        link digests only loaded memory that never changes."""
         _check_addresses(address, size)
         return self._conversation.ask(ReadDigest(address, size), pe=pe)
 
@@ -328,10 +326,8 @@ class Session:
         return items
 
     def _pieces(self, size: int) -> Iterator[tuple[int, int]]:
-        """Offsets and sizes of the pieces of a transfer of `size` bytes, in either direction.
-
-        Before its data a request has no more bytes than a reply. Pieces hold whole floats.
-        """
+        """Offsets and sizes of the pieces of a transfer of `size` bytes, in either direction. Before its data a request
+        has no more bytes than a reply. Pieces hold whole floats."""
         most = (self.device.largest_packet - REPLY_HEADER_BYTES) // _LARGEST_ELEMENT * _LARGEST_ELEMENT
         return ((offset, min(most, size - offset)) for offset in range(0, size, most))
 

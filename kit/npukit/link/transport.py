@@ -13,11 +13,8 @@ class Transport(Protocol):
         ...
 
     def read(self, timeout: float) -> bytes:
-        """Received bytes: at least one, or none after `timeout` seconds of silence.
-
-        An emulator runs until the UART has sent a byte. With the firmware asleep and no event left to wake the core, it
-        returns nothing at once.
-        """
+        """Received bytes: at least one, or none after `timeout` seconds of silence. An emulator runs until the UART has
+        sent a byte. With the firmware asleep and no event left to wake the core, it returns nothing at once."""
         ...
 
     def close(self) -> None: ...

@@ -67,9 +67,7 @@ def _described(port: ListPortInfo) -> str:
 
 def open_serial(port: str, uart: Uart, progress: Progress = SILENT) -> SerialTransport:
     """A serial port by device name or URL: `/dev/ttyACM0`, `COM3`, `socket://host:port`, `rfc2217://host:port`.
-
-    `serial` stands for the USB port of this board's UART. A missing port has `OPENING_SECONDS` to appear.
-    """
+    `serial` stands for the USB port of this board's UART. A missing port has `OPENING_SECONDS` to appear."""
     port = _the_one_plugged_in(uart) if port == PLUGGED_IN else port
     try:
         return _once_there(port, uart.baud, progress)

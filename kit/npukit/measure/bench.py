@@ -69,9 +69,7 @@ class LayerCost:
 @dataclass(frozen=True)
 class PeCost:
     """The cycles of one PE in a frame: core awake (`busy`), accelerators running (`npu_busy`), neither (`wait`).
-
-    `send`: cycles in which the SRAM port reads or writes messages, by the plan. Overlaps the others.
-    """
+    `send`: cycles in which the SRAM port reads or writes messages, by the plan. Overlaps the others."""
 
     pe: int
     busy: int
@@ -291,10 +289,8 @@ def inputs_stay(net: Net, plan: Plan) -> bool:
 
 
 def _check_in_a_row(target: Target, net: Net, cases: Cases, chosen: Sequence[int], rounds: int) -> None:
-    """Raise DoesNotFit if frames in a row end with other outputs than the same frames run singly.
-
-    The reference covers the first frame alone: later frames start from the inputs as the frame before left them.
-    """
+    """Raise DoesNotFit if frames in a row end with other outputs than the same frames run singly. The reference covers
+    the first frame alone: later frames start from the inputs as the frame before left them."""
     session, frames = target.session, len(chosen)
     in_a_row = read_outputs(session, net, frames)
     write_inputs(session, cases, chosen)

@@ -187,10 +187,8 @@ def _ways_to(tensor: Tensor) -> list[str]:
 
 
 def filled(net: Net, cases: Cases, frames: int, least: int = 1) -> Cases:
-    """The cases, extended with noise to at least `least` and to a full last batch of `frames`.
-
-    Sequences stay unchanged, as each frame follows from the frame before.
-    """
+    """The cases, extended with noise to at least `least` and to a full last batch of `frames`. Sequences stay
+    unchanged, as each frame follows from the frame before."""
     count = max(-(-cases.count // frames) * frames, least)
     if cases.sequence or count == cases.count:
         return cases
@@ -208,9 +206,7 @@ def _like(net: Net, name: str, given: np.ndarray, count: int) -> np.ndarray:
 
 def noise(net: Net, name: str, count: int, salt: str = "") -> np.ndarray:
     """Integers over the whole range of the input's type; floats from -8 to 8, or over the range of their quantisation.
-
-    Integers without quantisation get 0 or 1, because they may be indices.
-    """
+    Integers without quantisation get 0 or 1, because they may be indices."""
     tensor = net.tensor(name)
     if tensor.dtype == "float32":
         return _within(net, name, drawn(net, name, count, salt, "int16") / 4096).astype(np.float32)

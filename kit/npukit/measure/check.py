@@ -43,11 +43,8 @@ class CheckOutcome:
 
 
 def checked(builds: Mapping[str, Build], wanted: bool | None, progress: Progress) -> CheckOutcome:
-    """Run a round of a board's networks. Raises an error for a difference from the reference.
-
-    `wanted`: None checks builds that an installed emulator runs within `CHECKED_SECONDS`, True checks every build,
-    False checks none.
-    """
+    """Run a round of a board's networks. Raises an error for a difference from the reference. `wanted`: None checks
+    builds that an installed emulator runs within `CHECKED_SECONDS`, True checks every build, False checks none."""
     if wanted is False:
         return CheckOutcome(why="--no-check")
     on, why = _where(builds, renode=wanted is True)

@@ -52,10 +52,8 @@ class _Noted:
         return (TimeSlice(self.plan.pe, CORE, FRAME, start, end) for start, end in self.frames())
 
     def slices(self) -> Iterator[TimeSlice]:
-        """Each step until the start of the next. A step without a recorded end is left out.
-
-        A row of the program without a step of the plan counts as part of the step before.
-        """
+        """Each step until the start of the next. A step without a recorded end is left out. A row of the program
+        without a step of the plan counts as part of the step before."""
         starts = [0, *accumulate(self.spans)]
         begun = (event for event in self.events if event.step == FRAME_END or self.spans[event.step])
         for event, following in pairwise(begun):

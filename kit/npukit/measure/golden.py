@@ -16,11 +16,8 @@ from npukit.net.reference.coverage import BY_CHANNEL, Coverage, Key, Seen, Watch
 from npukit.net.tensor import Tensor
 
 GOLDEN_CASES, GOLDEN_FRAMES = 8, 4
-"""Limit on the cases, and the frames of each case if the network has states.
-
-Of the digits' 495 events three cases of noise reach 156, three chosen cases 173, eight 256, twelve 300. Each case is
-two frames of every `validate`.
-"""
+"""Limit on the cases, and the frames of each case if the network has states. Of the digits' 495 events three cases of
+noise reach 156, three chosen cases 173, eight 256, twelve 300. Each case is two frames of every `validate`."""
 
 LEAST_CASES = 3
 MOST_TRIED = 200

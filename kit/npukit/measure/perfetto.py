@@ -137,10 +137,8 @@ class _Writer:
 
 
 def _microseconds(nanoseconds: int) -> float:
-    """Whole nanoseconds in microseconds, safe for readers that multiply by 1000 and truncate.
-
-    Perfetto does, and drops a slice whose end is then a nanosecond after the end of its parent.
-    """
+    """Whole nanoseconds in microseconds, safe for readers that multiply by 1000 and truncate. Perfetto does, and drops
+    a slice whose end is then a nanosecond after the end of its parent."""
     told = nanoseconds / 1000
     return told if int(told * 1000) == nanoseconds else nextafter(told, inf)
 
@@ -159,10 +157,7 @@ def _way(link: LinkUse) -> str:
 
 def _free_until(movements: Sequence[Movement]) -> list[int]:
     """The cycle in which each message has arrived, or the next message leaves the same place: slices of a track must
-    not overlap.
-
-    Messages that leave at the same time, as in a multicast, may overlap.
-    """
+    not overlap. Messages that leave at the same time, as in a multicast, may overlap."""
     by_source: dict[int, set[int]] = defaultdict(set)
     for movement in movements:
         by_source[movement.source].add(movement.start)

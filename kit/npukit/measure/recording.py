@@ -28,10 +28,8 @@ _RUNTIME = "net_", "noc_"
 
 
 def record_timeline(build: Build, emulator: Emulator, session: Session, cases: Cases, frames: int) -> Timeline:
-    """Run an observed frame, to learn the layer of each piece of work, then `frames` deployed frames.
-
-    If several chips do the same, the timeline is the root chip's.
-    """
+    """Run an observed frame, to learn the layer of each piece of work, then `frames` deployed frames. If several chips
+    do the same, the timeline is the root chip's."""
     net, plan = build.net(), build.plan()
     sites = {pe: site for image in build.images() for site in [call_sites(image)] for pe in image.pes}
     emulator.trace(True, {pe.pe: sites[pe.pe].marks() for pe in plan.pes})

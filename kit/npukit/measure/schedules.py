@@ -45,10 +45,8 @@ def compare(target: Target, net: Net, plan: Plan, cases: Cases, seed: int | None
 
 
 def _usual(target: Target, plan: Plan, cases: Cases) -> list[Schedule]:
-    """The schedules of a validation without a seed. Empty on other targets, or where nothing runs concurrently.
-
-    At most one for two rounds, or for two sequences of rounds.
-    """
+    """The schedules of a validation without a seed. Empty on other targets, or where nothing runs concurrently. At most
+    one for two rounds, or for two sequences of rounds."""
     concurrent = target.board.noc or target.board.accelerator
     most = -(-len(sequences(cases, plan.frames_of_all)) // 2)
     return [Schedule(seed) for seed in range(1, 1 + min(most, MOST_SCHEDULES)) if target.emulator and concurrent]

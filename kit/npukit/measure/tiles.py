@@ -14,10 +14,8 @@ from npukit.plan.multi_chip import twin
 
 @dataclass(frozen=True)
 class RecordedTile:
-    """A part of an op's output, computed by one PE, with the device's record.
-
-    `like`: the PE of the plan that corresponds to `pe`. `frame`: counted over all chips.
-    """
+    """A part of an op's output, computed by one PE, with the device's record. `like`: the PE of the plan that
+    corresponds to `pe`. `frame`: counted over all chips."""
 
     pe: int
     step: Compute

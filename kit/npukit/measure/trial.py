@@ -16,10 +16,8 @@ from npukit.project.build_folder import GOLDEN, Build
 
 @dataclass(frozen=True)
 class Trial:
-    """The cost of a frame and of each layer, in `unit`: cycles, or instructions where no cycles are counted.
-
-    `exact`: every output and every tile of the golden cases is equal to the reference.
-    """
+    """The cost of a frame and of each layer, in `unit`: cycles, or instructions where no cycles are counted. `exact`:
+    every output and every tile of the golden cases is equal to the reference."""
 
     unit: str
     cost: int

@@ -143,10 +143,8 @@ class _Ran:
 def _run_twice(
     target: Target, net: Net, cases: Cases, every: Sequence[Sequence[tuple[int, ...]]], progress: Progress
 ) -> Iterator[_Ran]:
-    """Run each block of rounds deployed, then observed.
-
-    A layer that an observed frame skips thus finds results of another case in memory.
-    """
+    """Run each block of rounds deployed, then observed. A layer that an observed frame skips thus finds results of
+    another case in memory."""
     session, rounds_of_both = target.session, [chosen for rounds in _blocks(every) for chosen in (*rounds, *rounds)]
     counted = progress.track(rounds_of_both, f"validate on {target.name}")
     values: dict[str, np.ndarray] | None = None
@@ -291,10 +289,7 @@ def _bits(values: np.ndarray) -> np.ndarray:
 
 def difference(got: np.ndarray, want: np.ndarray, start: Sequence[int] = ()) -> dict[str, Any]:
     """The first differing element, the number of differing elements, and the largest difference. Empty if all are
-    equal.
-
-    `start`: the index of the first element in its tensor.
-    """
+    equal. `start`: the index of the first element in its tensor."""
     places = np.argwhere(_bits(got) != _bits(want))
     if not len(places):
         return {}

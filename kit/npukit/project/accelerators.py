@@ -33,9 +33,7 @@ def without_model(records: Sequence[AcceleratorRecord], board: Board) -> str | N
 
 def model_for(record: AcceleratorRecord, board: Board) -> Path | None:
     """The emulator's model of an accelerator, from the user's plug-in. None for accelerators built into the emulator.
-
-    Raises an error if the plug-in is missing, or differs from the build's.
-    """
+    Raises an error if the plug-in is missing, or differs from the build's."""
     slot = board.accelerator_named(record.name)
     if record.model is None or slot is None or slot.base is None:
         return None

@@ -122,10 +122,8 @@ class Build:
         return tuple(each.plan() for each in self.coresident)
 
     def dram(self) -> bytes | None:
-        """The bytes of each chip's DRAM from address 0 on. None if DRAM is unused.
-
-        Networks have separate places, with zeros in the places of others.
-        """
+        """The bytes of each chip's DRAM from address 0 on. None if DRAM is unused. Networks have separate places, with
+        zeros in the places of others."""
         parts = [(each.folder / each.manifest.dram).read_bytes() for each in self.coresident if each.manifest.dram]
         whole = np.zeros(max(map(len, parts), default=0), np.uint8)
         for part in parts:

@@ -33,10 +33,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class ProjectRole:
-    """One program of the project: its PEs, their core, the folder of generated C, the linker script.
-
-    `serves_host`: the PEs include the one that answers the host for the network.
-    """
+    """One program of the project: its PEs, their core, the folder of generated C, the linker script. `serves_host`: the
+    PEs include the one that answers the host for the network."""
 
     number: int
     pes: tuple[int, ...]

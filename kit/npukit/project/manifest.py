@@ -40,10 +40,8 @@ ImageFile = Annotated[str, Field(pattern=r"^images/[A-Za-z0-9_][A-Za-z0-9_-]*\.(
 
 
 class OwnRecord(BaseModel):
-    """Own data of an image's PEs: `bytes` bytes for each PE in turn, to load at `address`.
-
-    If several chips run the image, the file has the data of one chip, for use on each of them.
-    """
+    """Own data of an image's PEs: `bytes` bytes for each PE in turn, to load at `address`. If several chips run the
+    image, the file has the data of one chip, for use on each of them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -109,10 +107,8 @@ class FolderFormat(BaseModel):
 
 
 class NetworksManifest(BaseModel):
-    """`npukit.json` of several networks side by side, each in a build folder inside this one.
-
-    `networks`: the name and build id of each. All are built together.
-    """
+    """`npukit.json` of several networks side by side, each in a build folder inside this one. `networks`: the name and
+    build id of each. All are built together."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -84,10 +84,7 @@ def render_board_header(
     board: Board, path: Path, network_pe: int | None = None, pes: Sequence[int] | None = None
 ) -> None:
     """Write the board's figures for the firmware. `network_pe`: the PE that talks to the host, by default the PE with
-    the link.
-
-    `pes`: the PEs with programs, by default all.
-    """
+    the link. `pes`: the PEs with programs, by default all."""
     root, all_pes = board.root_pe, range(board.pe_count)
     others = sorted({*(all_pes if pes is None else pes)} - {root})
     _write(path, "board.h.j2", board=board, network_pe=root if network_pe is None else network_pe, pes=others)

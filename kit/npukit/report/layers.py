@@ -19,10 +19,8 @@ _NO_LAYER = {
 
 @dataclass(frozen=True)
 class LayerRow:
-    """A row of the table. `spent`: the basis of the shares, in cycles of the frame or in instructions.
-
-    `predicted` and `cycles`: on the PE that spends most on the layer.
-    """
+    """A row of the table. `spent`: the basis of the shares, in cycles of the frame or in instructions. `predicted` and
+    `cycles`: on the PE that spends most on the layer."""
 
     name: str
     op: str

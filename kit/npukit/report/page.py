@@ -54,10 +54,8 @@ class Share:
 
 
 def write_report(build: Build, plan: Plan | None = None, /, **results: dict[str, Any]) -> Path:
-    """Write `report.html`. `results`: `validation`, `bench` and `gantt`, added to the results of earlier calls.
-
-    `plan`: read from the build by default.
-    """
+    """Write `report.html`. `results`: `validation`, `bench` and `gantt`, added to the results of earlier calls. `plan`:
+    read from the build by default."""
     plan = plan or build.plan()
     known = {**_shown(build, plan, known_results(build)), **results}
     page = render(build, known, plan)

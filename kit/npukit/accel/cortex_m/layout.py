@@ -29,10 +29,8 @@ ELEMENT_TYPES = {Order.PIXELS: "int8", Order.PLANES8: "uint8", Order.PLANES16: "
 
 @dataclass(frozen=True)
 class Layout:
-    """A tensor in memory. `border`: pixels around it that hold the zero point (PIXELS only).
-
-    `transposed`: columns stored in the place of rows, because planes need the longer side along the row.
-    """
+    """A tensor in memory. `border`: pixels around it that hold the zero point (PIXELS only). `transposed`: columns
+    stored in the place of rows, because planes need the longer side along the row."""
 
     order: Order
     shape: Shape
@@ -72,10 +70,8 @@ class Layout:
         return self.order is Order.PIXELS and not any(self.border) and not (self.transposed and min(self.shape[:2]) > 1)
 
     def follows(self, other: Layout) -> bool:
-        """True if no element lies before its place in another tensor with the same start address.
-
-        A kernel that reads this tensor in order may then write the other tensor over it.
-        """
+        """True if no element lies before its place in another tensor with the same start address. A kernel that reads
+        this tensor in order may then write the other tensor over it."""
         mine, others = (self.row_stride, self.column_stride), (other.row_stride, other.column_stride)
         return self.origin >= other.origin and all(a >= b for a, b in zip(mine, others, strict=True))
 

@@ -89,9 +89,7 @@ class Node:
 @dataclass(frozen=True)
 class KernelCall:
     """A kernel call on the outputs of nodes. The call computes the output of `node` or fills the output's border.
-
-    `kernel` is None if no variant applies; `refusals` has the reasons.
-    """
+    `kernel` is None if no variant applies; `refusals` has the reasons."""
 
     node: int
     kernel: Kernel | None

@@ -20,10 +20,8 @@ INT8: Pair = (-128, 127)
 
 @dataclass(frozen=True, eq=False)
 class OpView:
-    """An op with kernels. A reshape to the same shape is a copy.
-
-    `input_range`: possible values of the input. `helium`: True if the core has vector instructions.
-    """
+    """An op with kernels. A reshape to the same shape is a copy. `input_range`: possible values of the input. `helium`:
+    True if the core has vector instructions."""
 
     net: Net
     op: Op

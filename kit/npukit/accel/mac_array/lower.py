@@ -23,9 +23,7 @@ _STEPS = ("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y",
 
 def lower(tile: Tile, figures: Figures, filters: KnownFilters, parts: int = 0) -> Lowered:
     """The commands of a tile of any supported op. An addition after a convolution is part of the convolution's command.
-
-    `parts`: number of partial sums of a convolution; if not 0, the tile becomes a call.
-    """
+    `parts`: number of partial sums of a convolution; if not 0, the tile becomes a call."""
     if parts:
         in_parts = InParts(tile.net, tile.op, Plane.of(tile.output.box), parts, figures)
         fields = (*_operands(tile), *_window(tile), *_output_stage(tile))

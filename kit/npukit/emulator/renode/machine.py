@@ -27,10 +27,8 @@ _MOST_BYTES = 1 << 16
 
 
 class RenodeMachine:
-    """Renode with images. As a link transport: the byte stream of the root PE's UART, over a local port.
-
-    Renode listens on no other port, and ends when the link closes in any way.
-    """
+    """Renode with images. As a link transport: the byte stream of the root PE's UART, over a local port. Renode listens
+    on no other port, and ends when the link closes in any way."""
 
     def __init__(self, board: Board, images: Sequence[Image], dram: Dram | None = None) -> None:
         if (refusal := objection(board, images)) is not None:

@@ -61,10 +61,8 @@ class Dram:
 
 
 def render_renode(board: Board, images: Sequence[Image], folder: Path, dram: Dram | None = None) -> None:
-    """Write the board with these images for Renode: `include @FOLDER/run.resc`, then `start`.
-
-    There must be no `objection`. Only PEs with an image exist. Paths of images are relative to the folder.
-    """
+    """Write the board with these images for Renode: `include @FOLDER/run.resc`, then `start`. There must be no
+    `objection`. Only PEs with an image exist. Paths of images are relative to the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     source = devices_source(STOCK_MODELS if board.renode else MODELS)
     (folder / DEVICES).write_text(source, encoding="utf-8", newline="\n")

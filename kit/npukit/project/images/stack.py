@@ -33,11 +33,8 @@ class StackReport:
 
 
 def stack_bound(path: Path, objects: Sequence[Path], core: CoreType, *, without_pointers: str = "") -> StackReport:
-    """The bound for a linked image made of `objects`.
-
-    A call through a pointer may reach every function whose address is taken anywhere. `without_pointers`: a source
-    folder whose code calls nothing through pointers.
-    """
+    """The bound for a linked image made of `objects`. A call through a pointer may reach every function whose address
+    is taken anywhere. `without_pointers`: a source folder whose code calls nothing through pointers."""
     graph = _Graph(Elf(path), functions_pointed_at(objects), without_pointers)
     program, deepest = graph.depth(ENTRY)
     fault, _ = graph.depth(FAULT)

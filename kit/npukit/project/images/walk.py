@@ -19,9 +19,7 @@ MOST_VISITS = 64
 @dataclass(frozen=True)
 class MachineCall:
     """A call or a tail call. `callee`: None for a call through a pointer. `depth`: the caller's own bytes on the stack.
-
-    `after`: the return address of a call.
-    """
+    `after`: the return address of a call."""
 
     site: int
     after: int
@@ -51,9 +49,7 @@ class Frame:
 @dataclass(frozen=True)
 class InstructionSet:
     """The functions for an architecture: decode instructions, compute the state after one, list its successors.
-
-    Instructions have an `address` and a `size`. `successors` also notes calls.
-    """
+    Instructions have an `address` and a `size`. `successors` also notes calls."""
 
     decode: Callable[[bytes, int], Iterator[Any]]
     after: Callable[[FunctionWalk, Any, StackState], StackState]

@@ -29,10 +29,8 @@ WORD_ORDER = (0, 2, 1, 3)
 
 @dataclass(frozen=True)
 class CodeWorth:
-    """The time that code must save: `byte` per byte of code, plus the fetches.
-
-    A fetched byte takes `fetch` cycles. Loops of more than `kept_bytes` are fetched again in each pass.
-    """
+    """The time that code must save: `byte` per byte of code, plus the fetches. A fetched byte takes `fetch` cycles.
+    Loops of more than `kept_bytes` are fetched again in each pass."""
 
     byte: float
     fetch: float = 0
@@ -127,10 +125,8 @@ class Assembly:
             self.emit(f"{name} {target}, {source}, {spare}")
 
     def cost(self, worth: CodeWorth) -> float:
-        """The cost of a routine, to compare variants.
-
-        Instructions count beside cycles: each is also a fetch, with a cost that the board file may not give.
-        """
+        """The cost of a routine, to compare variants. Instructions count beside cycles: each is also a fetch, with a
+        cost that the board file may not give."""
         fetched = worth.fetch * self.fetched_bytes(worth.kept_bytes) if worth.fetch else 0
         return self.instructions + self.cycles + worth.byte * self.bytes + fetched
 

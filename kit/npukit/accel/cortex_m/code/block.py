@@ -295,10 +295,7 @@ def _emit_stores(
     asm: Assembly, shape: BlockShape, index: int, *, closes: bool = False, advances: bool = False, whole: bool = True
 ) -> None:
     """Store a block's results. `closes`: load the stream's end for the channel loop. `advances`: advance the output
-    pointer.
-
-    The output pointer in the frame points one channel before the first of the round.
-    """
+    pointer. The output pointer in the frame points one channel before the first of the round."""
     r, stores = KINDS[index % 2], shape.stores
     if stores.far:
         asm.emit(f"ldr {r.output}, [sp]")

@@ -223,10 +223,8 @@ class _Place:
 
 
 class _Fresh:
-    """The addend of the next product of an accumulator: first the bias, then the accumulator itself.
-
-    Halfword planes leave no register for the bias, so the bias is loaded into the accumulator that starts last.
-    """
+    """The addend of the next product of an accumulator: first the bias, then the accumulator itself. Halfword planes
+    leave no register for the bias, so the bias is loaded into the accumulator that starts last."""
 
     def __init__(self, plan: DepthwisePlan, accumulators: int) -> None:
         self._started: set[str] = set()

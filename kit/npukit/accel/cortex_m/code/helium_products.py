@@ -23,10 +23,8 @@ _LIMITS = ("q5", "q6", "q7")
 
 @dataclass(frozen=True)
 class ProductsPlan:
-    """Parameters of the emitter. `chunks`: offsets of the chunks of 16 inputs in a window.
-
-    `unrolled`: chunks per pass of the loop, a divisor of their number. The steps between chunks repeat in each pass.
-    """
+    """Parameters of the emitter. `chunks`: offsets of the chunks of 16 inputs in a window. `unrolled`: chunks per pass
+    of the loop, a divisor of their number. The steps between chunks repeat in each pass."""
 
     walk: PairWalk
     chunks: tuple[int, ...]

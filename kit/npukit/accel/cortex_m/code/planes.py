@@ -82,10 +82,8 @@ def tiles(down: Line, height: int) -> Iterator[RowTile]:
 
 
 def groups(across: Line, height: int, *, halfwords: bool) -> Iterator[Group]:
-    """Groups of columns, as wide as the accumulators of a tile of `height` rows allow.
-
-    Halfwords need windows that start at a word: columns before such a window form groups of their own.
-    """
+    """Groups of columns, as wide as the accumulators of a tile of `height` rows allow. Halfwords need windows that
+    start at a word: columns before such a window form groups of their own."""
     column = 0
     while column < across.outputs:
         start = across.start(column)

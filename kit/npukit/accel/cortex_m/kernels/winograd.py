@@ -108,10 +108,8 @@ def _refusal(layer: OpView, source: Layout, target: Layout) -> str | None:
 
 
 def _stream(layer: OpView, weights: np.ndarray, fast: FastRequantization, looped: bool) -> np.ndarray:
-    """The stream, by channel pair: weights in reading order, biases before row 1, constants of both channels.
-
-    If `looped`, every row has biases: row 1 the channels' biases, the other rows 0.
-    """
+    """The stream, by channel pair: weights in reading order, biases before row 1, constants of both channels. If
+    `looped`, every row has biases: row 1 the channels' biases, the other rows 0."""
     channels, depth = len(weights), weights.shape[-1]
     padded = np.zeros((*weights.shape[:3], -(-depth // 4) * 4), np.int64)
     padded[..., :depth] = weights
