@@ -24,7 +24,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from unittest import mock
 
-from benchmarks.mutation.mutations import (
+from benchmarks.state import commit
+
+from mutation.mutations import (
     ASSEMBLY,
     CLASSES,
     FIRMWARE,
@@ -35,19 +37,9 @@ from benchmarks.mutation.mutations import (
     in_structs,
     swapped_calls,
 )
-from benchmarks.mutation.programs import of_assembly, of_constants
-from benchmarks.mutation.proofs import of_listed, of_member, of_nothing, of_own_member, of_scratch, why_it_survives
-from benchmarks.mutation.workshop import (
-    DoesNotCompile,
-    KeptWorker,
-    Mutated,
-    Workshop,
-    code_lines,
-    load_workshop,
-    same_program,
-)
-from benchmarks.state import commit
-
+from mutation.programs import of_assembly, of_constants
+from mutation.proofs import of_listed, of_member, of_nothing, of_own_member, of_scratch, why_it_survives
+from mutation.workshop import DoesNotCompile, KeptWorker, Mutated, Workshop, code_lines, load_workshop, same_program
 from npukit import api
 from npukit.emulator.builtin import Emulator
 from npukit.emulator.trace_records import RecordKind

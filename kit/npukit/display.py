@@ -8,7 +8,7 @@ from typing import Any
 
 KB = 1024
 IN_MODEL = "in the model"
-LONGEST_TITLE = 32
+_LONGEST_TITLE = 32
 
 
 def of_kilobytes(used: int, size: int) -> str:
@@ -39,7 +39,7 @@ def counted(instructions: int | None) -> str:
 
 def in_model(title: str) -> str:
     """A layer's name in the user's model, long names cut at the front: exporters' names are paths."""
-    return title if len(title) <= LONGEST_TITLE else f"…{title[1 - LONGEST_TITLE :]}"
+    return title if len(title) <= _LONGEST_TITLE else f"…{title[1 - _LONGEST_TITLE :]}"
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

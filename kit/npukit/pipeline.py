@@ -37,7 +37,7 @@ from npukit.measure.check import checked
 from npukit.measure.golden import golden
 from npukit.net.cost import macs
 from npukit.net.importer.loops import LoopKernel, Scheduling, load_kernels, save_kernels, scheduling
-from npukit.net.net import CORE, Net, Op, State
+from npukit.net.net import CORE, Net, State
 from npukit.net.ops import TvmCode
 from npukit.net.passes.dead_channels import removed_channels
 from npukit.net.receptive import cuttable_axes
@@ -176,8 +176,8 @@ def _fill_new_folder(
         if not more:
             raise
         progress.stage(f"{found}: plan again")
-        room = room.with_less(found.memory, found.missing + MORE_MISSING)
         try:
+            room = room.with_less(found.memory, found.missing + MORE_MISSING)
             again = plan_on(room, compiled.prepared, compiled.options, progress)
         except DoesNotFit:
             raise found from None
@@ -486,7 +486,6 @@ def _manifest(
     build_id: str,
     told: Mapping[str, Any],
 ) -> Manifest:
-    records = [image_record(image, folder) for image in images]
     coresident = compiled.coresident and CoresidentRecord(network_pe=compiled.coresident.network_pe)
     return Manifest(
         model=compiled.net.name,
@@ -496,7 +495,7 @@ def _manifest(
         accelerators=tuple(map(record_of, compiled.prepared.plugins.values())),
         toolchain=toolchain.title,
         options=compiled.options.to_json(),
-        images=tuple(records),
+        images=tuple(image_record(image, folder) for image in images),
         dram=DRAM_IMAGE if plan.dram else None,
         chips=plan.chips,
         coresident=coresident,
@@ -509,7 +508,7 @@ def _manifest(
 def _ends(net: Net, names: Sequence[str]) -> list[dict[str, Any]]:
     """The inputs or outputs of the network."""
     tensors = [net.tensor(name) for name in names]
-    return [{"name": each.name, "type": each.dtype, "shape": list(each.shape), **_meaning(each)} for each in tensors]
+    return [{"name": each.name, "type": each.dtype, "shape": list(each.shape), **_scale(each)} for each in tensors]
 
 
 def _state(net: Net, state: State) -> dict[str, Any]:
@@ -518,7 +517,7 @@ def _state(net: Net, state: State) -> dict[str, Any]:
     return {**told, "becomes": state.output, "begins": state.begins}
 
 
-def _meaning(tensor: Tensor) -> dict[str, Any]:
+def _scale(tensor: Tensor) -> dict[str, Any]:
     """The scale and zero point of an integer tensor without scales by channel."""
     given = tensor.quantization
     return {} if given is None or given.axis is not None else {"scale": given.scale, "zero_point": given.zero_point}
@@ -545,19 +544,18 @@ def _op_rows(compiled: Compiled, plan: Plan) -> list[dict[str, Any]]:
     for pe in plan.pes:
         for step in pe.computes():
             spent[step.op][pe.pe, step.frame] += step.predicted_cycles
-    return [_op_row(compiled, op, spent[op.name]) for op in compiled.net.ops]
-
-
-def _op_row(compiled: Compiled, op: Op, spent: Counter[tuple[int, int]]) -> dict[str, Any]:
-    return {
-        "name": op.name,
-        "title": compiled.net.tensor(op.output).title,
-        "op": op.title,
-        "engine": op.engine,
-        "reason": op.reason,
-        "choice": op.choice,
-        "kernel": compiled.planned.kernels.get(op.name),
-        "macs": macs(compiled.net, op),
-        "pes": sorted({pe for pe, _ in spent}),
-        "predicted_cycles": max(spent.values(), default=0),
-    }
+    return [
+        {
+            "name": op.name,
+            "title": compiled.net.tensor(op.output).title,
+            "op": op.title,
+            "engine": op.engine,
+            "reason": op.reason,
+            "choice": op.choice,
+            "kernel": compiled.planned.kernels.get(op.name),
+            "macs": macs(compiled.net, op),
+            "pes": sorted({pe for pe, _ in spent[op.name]}),
+            "predicted_cycles": max(spent[op.name].values(), default=0),
+        }
+        for op in compiled.net.ops
+    ]

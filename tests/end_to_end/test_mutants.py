@@ -11,12 +11,12 @@ from unittest import mock
 import numpy as np
 import pytest
 from benchmarks.mutants import CYCLES, Verdict, chosen, judge, score, told, with_proofs
-from benchmarks.mutation.mutations import CLASSES, Mutant, in_own_data, in_structs, swapped_calls
-from benchmarks.mutation.programs import of_exponential, of_overwritten, of_parameters, of_reciprocal, of_unread
-from benchmarks.mutation.proofs import of_listed, of_member, of_nothing
-from benchmarks.mutation.workshop import KeptWorker, Workshop
 
 from end_to_end.builds import DIGITS, shared_build
+from mutation.mutations import CLASSES, Mutant, in_own_data, in_structs, swapped_calls
+from mutation.programs import of_exponential, of_overwritten, of_parameters, of_reciprocal, of_unread
+from mutation.proofs import of_listed, of_member, of_nothing
+from mutation.workshop import KeptWorker, Workshop
 from npukit.net.requantize import requantization
 
 COMMAND = """.conv_command = {

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from benchmarks.mutation.workshop import load_workshop
 
 from end_to_end.builds import DIGITS, build, shared_build
 from helpers import first_of, models
+from mutation.workshop import load_workshop
 from npukit import api
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.programmer import tool_command

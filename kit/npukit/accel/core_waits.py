@@ -49,7 +49,7 @@ class CoreWaits:
         return self.code.following * fetched // self.code.line_bytes
 
     def of_constants(self, op: str, size: int, sweeps: int) -> int:
-        """Cycles to read constants `sweeps` times from first to last; only once if they fit into the cache."""
+        """Cycles to read constants `sweeps` times from first to last; only once if the cache holds all."""
         if self.constants is None or op in self.near:
             return 0
         times = 1 if size <= self.constants.data_bytes else sweeps

@@ -63,6 +63,6 @@ def writes_of(net: Net, op: Op) -> WriteRoutine | None:
 
 
 def _is_in_place(net: Net, op: Op) -> bool:
-    """True for a selection between a tensor and a state that becomes the state, which stays at one address."""
+    """True for a selection between a tensor and a state into the state, which stays at one address."""
     pairs = ((state.input, state.output) for state in net.states)
     return isinstance(op.attributes, Select) and (op.inputs[2], op.output) in pairs

@@ -51,7 +51,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Tile:
-    """A box of an op's output to compute, and the boxes of the activations. `name`: a C identifier of its own."""
+    """A box of an op's output to compute, and the boxes of the activations. `name`: a unique C identifier."""
 
     name: str
     net: Net

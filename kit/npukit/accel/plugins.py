@@ -20,7 +20,7 @@ from npukit.board.board import AcceleratorSlot, Board, place_of_figure
 from npukit.data import PLUGINS, ways_to_install
 from npukit.errors import NpukitError, raised
 
-ATTRIBUTE = "accelerator"
+_ATTRIBUTE = "accelerator"
 """The name of the plug-in's maker in a folder's `__init__.py` or in a Python file."""
 
 Maker = Callable[[AcceleratorSlot], Plugin]
@@ -88,7 +88,7 @@ def _load(name: str, path: Path) -> Maker:
         fact = f"the plug-in {name} should be at {path}, where there is none"
         raise NpukitError(fact, tries=["a path relative to the board file"])
     try:
-        return getattr(_module(f"npukit_plugin_{name}", file), ATTRIBUTE)
+        return getattr(_module(f"npukit_plugin_{name}", file), _ATTRIBUTE)
     except Exception as error:
         raise _unloadable(name, str(path), error) from error
 
@@ -110,5 +110,5 @@ def _module(name: str, file: Path) -> ModuleType:
 def _unloadable(name: str, where: str, error: Exception) -> NpukitError:
     return NpukitError(
         f"the plug-in {name} ({where}) cannot be loaded: {raised(error, Path(where))}",
-        tries=[f"it must define `{ATTRIBUTE}`, which takes the board's AcceleratorSlot and gives the plug-in"],
+        tries=[f"it must define `{_ATTRIBUTE}`, which takes the board's AcceleratorSlot and gives the plug-in"],
     )

@@ -28,7 +28,7 @@ fish.
 """
 
 
-LONG = 4
+_LONG = 4
 """Lines of a group of options from which on the page refers to an earlier verb."""
 
 
@@ -57,7 +57,7 @@ def _section(command: Any, path: str, common: str, shown: dict[tuple[str, str], 
     text = help_text(command, path).replace(f"\n\nOutput\n{common}", "").replace(f"\n{common}", "")
     for group in groups(command).items():
         first = shown.setdefault(group, path)
-        if first != path and group[1].count("\n") > LONG:
+        if first != path and group[1].count("\n") > _LONG:
             text = text.replace("\n".join(group), f"{group[0]}: the options of {first}")
     return f"## {path}\n\n{indent(text, '    ')}"
 

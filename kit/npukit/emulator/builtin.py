@@ -209,7 +209,7 @@ class Emulator:
         return self._worker.ask("alone_made", pe=pe, size=size)[1]
 
     def silence(self) -> tuple[str, ...]:
-        """Chain of PEs that wait for each other from the root on; registers of both ends; last messages."""
+        """Chain of waiting PEs from the root on; registers of both ends; last messages."""
         chain, lines = [self._asked], list[str]()
         if self._board.noc and not self._board.noc.shared:
             chain, lines = chain_of_waits(self._asked, self._wait, self._board.noc, self._senders, self._place)
@@ -241,12 +241,14 @@ class Emulator:
         return where(elf, pc) if elf else ""
 
     def _start(self) -> None:
-        mesh, kinds = self._board.mesh, self._board.kind
+        mesh = self._board.mesh
         self._worker.ask(
             "create",
             figures={**_figures(self._board), "seed": self._seed},
             memories=list(_memories(self._board)),
-            small_memories={pe: kind.memory_bytes for kind in kinds if kind.memory_bytes for pe in kind.numbers},
+            small_memories={
+                pe: kind.memory_bytes for kind in self._board.kind if kind.memory_bytes for pe in kind.numbers
+            },
             rules=self._board.emulator.rules if self._board.emulator else (),
             cores=list(_cores(self._board)),
             accelerators=[self._accelerator(slot) for slot in self._board.accelerator if slot.base is not None],

@@ -17,7 +17,7 @@ from npukit.progress import SILENT, Progress
 _POLL_SECONDS = 0.02
 _WRITE_SECONDS = 10
 OPENING_SECONDS = 20.0
-"""Seconds to wait for a missing port. `npukit emulate --port` writes the board's flash before it opens the port."""
+"""Seconds to wait for a missing port. `npukit emulate --port` writes the board's flash before opening the port."""
 _OPENING_POLL_SECONDS = 0.1
 _BROKEN_SECONDS = 5.0
 """Seconds to wait for a broken line to come back."""
@@ -79,7 +79,7 @@ def open_serial(port: str, uart: Uart, progress: Progress = SILENT) -> SerialTra
 
 
 def _once_there(port: str, baud: int, progress: Progress) -> SerialTransport:
-    """The port, as soon as it opens. An error if an existing port does not open, or a missing one stays missing."""
+    """The port, as soon as it opens. An error if an existing port does not open, or a missing port stays missing."""
     until, reported = monotonic() + OPENING_SECONDS, False
     while True:
         try:
@@ -100,7 +100,7 @@ def _is_not_there(error: BaseException) -> bool:
 
 
 class SerialTransport:
-    """An open serial port, reopened if it breaks and returns within `_BROKEN_SECONDS`; bytes meanwhile are lost."""
+    """An open serial port, reopened if back within `_BROKEN_SECONDS`; bytes meanwhile are lost."""
 
     def __init__(self, port: str, baud: int) -> None:
         self._port = port

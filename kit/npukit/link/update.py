@@ -240,7 +240,6 @@ def _flashed(
     is_dry: bool = False,
 ) -> Flashed:
     image, state = update.image, loader.state
-    takes = takes_of(image.signer) if state.takes.policy is Policy.NONE else state.takes
     return Flashed(
         board=state.board,
         slot=slot,
@@ -251,7 +250,7 @@ def _flashed(
         pages_in_image=-(-len(image.data) // state.page_bytes),
         pages_written=pages,
         replaced=running.version if running else None,
-        takes=takes,
+        takes=takes_of(image.signer) if state.takes.policy is Policy.NONE else state.takes,
         provisioned=provisioned,
         load_seconds=update.load_seconds,
         dry_run=is_dry,

@@ -64,7 +64,7 @@ class _Noted:
 
 
 def _noted(session: Session, pe: PePlan, first: int, spans: Sequence[int]) -> _Noted:
-    """A PE's events, with the last one before the run: PEs other than the root have been waiting since."""
+    """A PE's events, with the last event before the run: PEs other than the root have been waiting since."""
     wanted = max(first - 1, 0)
     told = session.events(pe.pe, wanted)
     unknown = {event.step for event in told.events} - {*range(len(spans)), FRAME_END}

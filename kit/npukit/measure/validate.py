@@ -185,7 +185,7 @@ def _accuracy(labels: np.ndarray, answers: Mapping[int, int]) -> float:
 
 
 def answer(output: np.ndarray) -> int:
-    """The answer of a classifier's first output: the index of the largest score, or the output if it is an index."""
+    """The answer of a classifier's first output: the index of the largest score, or the output of an argmax."""
     return int(output.flat[0]) if output.dtype in (np.int32, np.int64) else int(output.argmax())
 
 

@@ -8,20 +8,20 @@ from pathlib import Path, PurePosixPath
 from npukit.errors import NpukitError
 
 PROJECT = PurePosixPath("project")
-MADE = PROJECT / "build"
-STAMP = MADE / "made"
+_MADE = PROJECT / "build"
+STAMP = _MADE / "made"
 """Touched by every successful `make`."""
 
 
 def in_project(name: str) -> bool:
     """True for a build folder's files that may be edited by hand."""
     path = PurePosixPath(name)
-    return path.is_relative_to(PROJECT) and not path.is_relative_to(MADE)
+    return path.is_relative_to(PROJECT) and not path.is_relative_to(_MADE)
 
 
 def made_of(image: str) -> str:
     """The file written by `make` in place of a file in `images/`."""
-    return (MADE / PurePosixPath(image).name).as_posix()
+    return (_MADE / PurePosixPath(image).name).as_posix()
 
 
 def changed_files(folder: Path, changed: Iterable[str], digests: Mapping[str, str]) -> tuple[str, ...]:

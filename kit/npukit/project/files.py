@@ -57,7 +57,7 @@ class ProjectRole:
 
 @dataclass(frozen=True)
 class Relay:
-    """Another network, as known to the PE with the link: the PE that answers for it, and the mailbox's address."""
+    """Another network, as known to the PE with the link: the answering PE, and the mailbox's address."""
 
     pe: int
     mailbox: int

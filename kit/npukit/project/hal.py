@@ -38,7 +38,7 @@ def hal_sources(board: Board) -> tuple[Path, ...]:
 
 
 def copy_hal(board: Board, target: Path) -> None:
-    """Copy the board's C, and the headers it includes from its folder; all headers for a user's C."""
+    """Copy the board's C, and the included headers of the folder; all headers for a user's C."""
     target.mkdir()
     for source in hal_sources(board):
         text = source.read_text(encoding="utf-8")

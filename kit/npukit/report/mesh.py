@@ -46,7 +46,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Chip:
-    """A chip as a single shape, in squares. `alike`: True if it does the same as the first, False if unused."""
+    """A chip as a single shape, in squares. `alike`: True if equal to the first, False if unused."""
 
     x: int
     y: int

@@ -19,7 +19,7 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d
 
 FUNCTION = "mac_array_in_parts"
-SUM_BITS = 32
+_SUM_BITS = 32
 WEIGHT_ALIGNMENT = 16
 CHANNEL_BYTES = 12
 LAYER = (
@@ -40,8 +40,8 @@ def parts_for(net: Net, op: Op, figures: Figures) -> int | str:
     wide = filter_of(net, op, figures.accumulator_bits)
     if wide.bits <= figures.accumulator_bits:
         return 0
-    if wide.bits > SUM_BITS:
-        return f"its sums can need {wide.bits} bits, the core has {SUM_BITS}"
+    if wide.bits > _SUM_BITS:
+        return f"its sums can need {wide.bits} bits, the core has {_SUM_BITS}"
     if _rows_of_padding(net, op):
         return f"its sums can need {wide.bits} bits, and it has rows of nothing but padding"
     depth = net.tensor(op.inputs[0]).shape[-1]

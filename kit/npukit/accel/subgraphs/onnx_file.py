@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 OPSET, IR_VERSION = 17, 8
-LAST, FIRST = "", " channels first"
+LAST, _FIRST = "", " channels first"
 """Suffixes of a tensor's name: in the net's order, or with channels before height and width."""
 
 TO_FIRST, TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -68,7 +68,7 @@ class _Graph:
 
     def order(self, names: Sequence[str]) -> str:
         """The order of axes in which all these tensors exist, by default the net's."""
-        return FIRST if all(f"{name}{FIRST}" in self._made for name in names) else LAST
+        return _FIRST if all(f"{name}{_FIRST}" in self._made for name in names) else LAST
 
     def real(self, name: str, order: str = LAST) -> str:
         """An activation or constant as reals."""
@@ -125,7 +125,7 @@ class _Graph:
         if name in self.net.constants and place not in self._constants:
             return self.constant(place, self.net.constants[name])
         if place not in self._made and name not in self.net.constants:
-            other, axes = (FIRST, TO_LAST) if order == LAST else (LAST, TO_FIRST)
+            other, axes = (_FIRST, TO_LAST) if order == LAST else (LAST, TO_FIRST)
             self.node("Transpose", [f"{name}{other}"], place, perm=axes)
         return place
 
@@ -150,18 +150,18 @@ def _convolution(graph: _Graph, op: Op) -> None:
     given = graph.net.tensor(op.inputs[0]).shape[-1]
     depthwise = isinstance(op.attributes, ops.DepthwiseConv2d)
     shaped = values.transpose(3, 0, 1, 2) if depthwise else values.transpose(0, 3, 1, 2)
-    inputs = [graph.real(op.inputs[0], FIRST), graph.weights(op, shaped, 0), graph.biases(op)]
+    inputs = [graph.real(op.inputs[0], _FIRST), graph.weights(op, shaped, 0), graph.biases(op)]
     options = {"strides": window.strides, "dilations": window.dilation, "pads": window.padding}
     real = graph.node("Conv", inputs, f"{op.name} real", group=given // shaped.shape[1], **options)
-    graph.result(op, real, FIRST)
+    graph.result(op, real, _FIRST)
 
 
 def _pool(graph: _Graph, op: Op) -> None:
     window = window_of(graph.net, op)
     kind = "MaxPool" if isinstance(op.attributes, ops.MaxPool) else "AveragePool"
     options = {"kernel_shape": window.kernel, "strides": window.strides, "pads": window.padding}
-    real = graph.node(kind, [graph.real(op.inputs[0], FIRST)], f"{op.name} real", **options)
-    graph.result(op, real, FIRST)
+    real = graph.node(kind, [graph.real(op.inputs[0], _FIRST)], f"{op.name} real", **options)
+    graph.result(op, real, _FIRST)
 
 
 # --- the rest

@@ -41,7 +41,7 @@ class RiscvInstruction:
 
 
 def _decode(code: bytes, address: int) -> Iterator[RiscvInstruction]:
-    """Instructions up to the first invalid one. Vector instructions, which capstone may not know, are placeholders."""
+    """Instructions up to the first invalid one. Vector instructions are placeholders: capstone may lack them."""
     at = 0
     while at < len(code):
         if _is_of_vectors(code[at : at + _VECTOR_BYTES]):

@@ -86,7 +86,7 @@ def _register_bytes(instruction: capstone.CsInsn, register: int) -> int:
 
 
 def _moved(instruction: capstone.CsInsn, state: StackState) -> StackState | None:
-    """The state after adding a constant to a pointer into the stack, or aligning one. None for others."""
+    """The state after adding a constant to a pointer into the stack, or aligning one. None for other instructions."""
     parsed = _ARITHMETIC.fullmatch(_text(instruction))
     if parsed is None:
         return _aligned(instruction, state)

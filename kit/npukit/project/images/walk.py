@@ -141,7 +141,7 @@ class FunctionWalk:
         return other is not None
 
     def comes_back(self, following: int) -> bool:
-        """True if a call returns, unless it ends the function or stands before the NOP that aligns literals."""
+        """True if a call returns, unless at the end of the function or before an aligning NOP."""
         aligns = following + len(_ARMV6_M_NOP) not in self.code and self.elf.read(following, 2) == _ARMV6_M_NOP
         return following in self.code and not aligns
 

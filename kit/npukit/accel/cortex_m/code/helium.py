@@ -40,7 +40,7 @@ def emit_scaled(asm: Assembly, sums: str, factors: tuple[str, str, str | None], 
 
 
 def emit_store(asm: Assembly, store: str, elements: int, left: str | None) -> None:
-    """A store (`vstrb.N q0, [r7]`) of at most as many elements as the register `left` says, or without it of all."""
+    """A store (`vstrb.N q0, [r7]`) of at most `left` elements, a register, or of all elements."""
     if left:
         asm.emit(f"vctp.{elements} {left}", "vpst", store.replace("vstrb", "vstrbt", 1))
     else:

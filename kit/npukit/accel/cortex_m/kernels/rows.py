@@ -27,7 +27,7 @@ class Around(NamedTuple):
 
 @dataclass(frozen=True)
 class RowPart:
-    """The numbers of a row to compute: `count` of `length`, all of which are read. The first's index is data."""
+    """The numbers of a row to compute: `count` of `length`. All are read. The first's index is data."""
 
     length: int
     count: int

@@ -19,7 +19,7 @@ from npukit.net.requantize import rounding_shift_right
 LONGEST_SOFTMAX = 4095
 """Longest row in elements: the sum of its exponentials, each at most 2^19, fits 31 bits."""
 ENTRIES = 256
-LONG = 64
+_LONG = 64
 """Shortest row in elements that is worth a second table of 1 KB: each element saves a cycle."""
 _48_OVER_17 = 1515870810
 _NEG_32_OVER_17 = -1010580540
@@ -29,7 +29,7 @@ def softmax_tables(exponentials: np.ndarray, length: int) -> np.ndarray:
     """The exponentials, given from difference 0 downwards, in the routine's order; for a long row also their terms."""
     rising = exponentials[::-1]
     terms = rounding_shift_right(rising, ACCUMULATOR_INTEGER_BITS)
-    return np.concatenate([rising, *([terms] if length >= LONG else [])]).astype(np.int32)
+    return np.concatenate([rising, *([terms] if length >= _LONG else [])]).astype(np.int32)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -42,7 +42,7 @@ def softmax(rows: int, part: RowPart, strides: Strides) -> Assembly:
         _emit_largest(asm, length)
         asm.comment("r3 the table's entry for a value of 0, r6 the sum of the exponentials")
         asm.add("r3", "r12", 4 * (ENTRIES - 1), "r4")
-        asm.emit("sub r3, r3, r5, lsl #2", "mov r6, #0", *([f"add r9, r3, #{4 * ENTRIES}"] if length >= LONG else []))
+        asm.emit("sub r3, r3, r5, lsl #2", "mov r6, #0", *([f"add r9, r3, #{4 * ENTRIES}"] if length >= _LONG else []))
         unrolled(asm, length, _LANES, partial(_emit_sum, asm, length), end="r10", back=True)
         _emit_reciprocal(asm)
         asm.comment("each exponential times that, to 8 bits")
@@ -77,15 +77,15 @@ _LARGER = ("ssub8 r8, r4, r5", "sel r5, r4, r5")
 def _emit_sum(asm: Assembly, length: int, first: int, count: int) -> None:
     """Add the exponentials of up to four numbers to r6. Consecutive loads take less time."""
     values = ("r4", "r5", "r7", "r8")[:count]
-    _emit_exponentials(asm, first, values, "r9" if length >= LONG else "r3")
+    _emit_exponentials(asm, first, values, "r9" if length >= _LONG else "r3")
     half, shifted = f"#{1 << (ACCUMULATOR_INTEGER_BITS - 1)}", f", lsr #{ACCUMULATOR_INTEGER_BITS}"
     for value in values:
         rounded = [f"add {value}, {value}, {half}", f"add r6, r6, {value}{shifted}"]
-        asm.emit(*(rounded if length < LONG else [f"add r6, r6, {value}"]))
+        asm.emit(*(rounded if length < _LONG else [f"add r6, r6, {value}"]))
 
 
 def _emit_results(asm: Assembly, first: int, count: int) -> None:
-    """Code for one or two results. The carry of the product's lower half, its rounding, joins the shift's rounding."""
+    """Code for one or two results. The carry of the product's lower half rounds, with the shift's rounding."""
     pairs = (("r4", "r5"), ("r11", "r6"))[:count]
     _emit_exponentials(asm, first, [low for low, _ in pairs], "r3")
     for place, (low, high) in enumerate(pairs, first):
@@ -101,7 +101,7 @@ def _emit_exponentials(asm: Assembly, first: int, values: Sequence[str], table: 
 
 
 def _emit_reciprocal(asm: Assembly) -> None:
-    """r7 = 2 / sum in Q0.31, with the sum scaled to [1/2, 1); r8 = the shift of the results; r9 = its rounding."""
+    """r7 = 2 / sum in Q0.31, with the sum scaled to [1/2, 1); r8 = the shift of the results; r9 = the rounding."""
     asm.comment("r7 two over the sum, by Newton's method; r8 the results' shift, r9 half of it")
     asm.emit("clz r8, r6", "lsl r6, r6, r8", "rsb r8, r8, #35", "mov r9, #1", "sub r10, r8, #1", "lsl r9, r9, r10")
     asm.emit("lsr r6, r6, #1")

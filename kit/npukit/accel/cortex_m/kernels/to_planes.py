@@ -9,7 +9,7 @@ from npukit.accel.cortex_m.code.assembly import INDEX_REACH, Assembly
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout, Order
 
-VARIANT = "copy to planes16"
+_VARIANT = "copy to planes16"
 _UNROLLED_PAIRS = 4
 """Pairs of pixels per pass of the loop: other numbers change no time (`benchmarks/core/kernel_constants.md`)."""
 
@@ -34,10 +34,10 @@ class PlanesPlan:
 def copy_to_planes(symbol: str, source: Layout, target: Layout, zero_point: int) -> Kernel | Refusal:
     """The kernel that copies each channel into a plane of values less the zero point, for any zero point."""
     if reason := _refusal(source, target):
-        return Refusal(VARIANT, reason)
+        return Refusal(_VARIANT, reason)
     return Kernel(
         symbol=symbol,
-        variant=VARIANT,
+        variant=_VARIANT,
         condition=f"zero point {zero_point}",
         body=_emit(PlanesPlan(source, zero_point)),
         inputs=(source,),

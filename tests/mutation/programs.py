@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from benchmarks.mutation.mutations import Mutant
 
+from mutation.mutations import Mutant
 from npukit.net.net import Net, Op
 from npukit.net.ops import Softmax
 from npukit.net.requantize import multiply_by_quantized_multiplier, quantization, requantization

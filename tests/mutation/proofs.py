@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from benchmarks.mutation.mutations import Mutant
+from mutation.mutations import Mutant
 
 _FIELD = re.compile(r"^    \.(\w+) = (.*),$")
 Members = Mapping[str, int]
