@@ -13,7 +13,7 @@ CLASSES = ("C", "assembly", "constants", "commands", "descriptors", "firmware")
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: of one or more lines of a file, or of one byte of a PE's own data."""
+    """A change of lines of a file, or of a byte of a PE's own data."""
 
     kind: str
     file: str
@@ -104,7 +104,7 @@ def _other_byte(value: int, random: random.Random) -> int:
 
 
 def rewrites(line: str, rules: Sequence[Rewrite], random: random.Random) -> list[str]:
-    """At most one changed line for each rule, at a random match."""
+    """At most a single changed line for each rule, at a random match."""
     found = []
     for pattern, change in rules:
         places = list(pattern.finditer(line))
@@ -149,9 +149,9 @@ def swapped_calls(file: str, text: str) -> Iterator[Mutant]:
 _STRUCT = re.compile(r"^\.(\w+?) = \{$")
 _FIELD = re.compile(r"^    \.(\w+) = (.*),$")
 _UNREAD = {"tag"}
-"""Members that no device reads."""
+"""Members read by no device."""
 _OF_ROWS = {"source_stride": "rows", "destination_stride": "rows"}
-"""Strides, by the member that makes them irrelevant if it is 1."""
+"""Strides, by the member whose 1 makes the stride irrelevant."""
 
 
 def in_structs(file: str, text: str, random: random.Random) -> list[Mutant]:
@@ -201,7 +201,7 @@ _LISTED = re.compile(r"^0x([0-9a-f]+)  (.*)$")
 
 
 def in_own_data(pe: int, data: bytes, listing: str, random: random.Random) -> Iterator[Mutant]:
-    """Mutants that clear one set bit of a PE's own data. The project's listing names the parts."""
+    """Mutants with a set bit of a PE's own data cleared. The project's listing names the parts."""
     parts = [(int(m[1], 16), m[2]) for line in listing.splitlines() if (m := _LISTED.match(line))]
     ends = [start for start, _ in parts[1:]] + [len(data)]
     for (start, told), end in zip(parts, ends, strict=True):
@@ -223,6 +223,6 @@ def _kind_of(told: str) -> str:
 
 
 def _is_tag(told: str, offset: int) -> bool:
-    """True for tags, and for strides of a single row, which nothing reads."""
+    """True for tags, and for strides of a single row: nothing reads these."""
     stride = told.startswith("struct noc_descriptor") and "rows = 1," in told and 28 <= offset < 36
     return (told.startswith(("struct mac_array", "struct noc_desc")) and offset in (6, 7)) or stride

@@ -142,7 +142,7 @@ _MOST_ADDED = 16
 
 
 def _sums(entries: np.ndarray, elements: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each sum, less the largest element's term, is possible: with one element less, and with all elements."""
+    """Whether each sum, less the largest element's term, is possible: with an element less, and with all elements."""
     terms = np.unique((entries.astype(np.int64) + 2048) >> 12).tolist()
     if elements > _MOST_ADDED:
         every = np.ones(elements << 19 | 1, bool)
@@ -177,7 +177,7 @@ def _same(
 
 
 def _may_have(entry: int, sums: np.ndarray, largest: int, possible: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Whether a row with each sum may contain the exponential `entry`. The largest one is in every row."""
+    """Whether a row with each sum may contain the exponential `entry`. The largest is in every row."""
     left = sums - (1 << 19) - (((entry + 2048) >> 12) if entry < largest else 0)
     return (left >= 0) & possible[entry == largest][np.maximum(left, 0)]
 
@@ -203,7 +203,7 @@ _RETURNS = re.compile(r"^    (pop \{.*pc\}|bx lr)$")
 
 
 def _written(mutant: Mutant) -> str:
-    """The register that both a line and its mutant write, if they differ in nothing else; else empty."""
+    """The register written by both a line and the mutant, if nothing else differs; else empty."""
     for pattern, group in ((_WRITES, 1), (_WRITES_BACK, 2)):
         before, after = (pattern.match(each) for each in (mutant.before, mutant.after))
         if before and after and before[group] == after[group]:
@@ -213,7 +213,7 @@ def _written(mutant: Mutant) -> str:
 
 
 def of_unread(mutant: Mutant, text: str) -> str:
-    """The reason why nothing reads the register in which a line and its mutant differ. In the straight code after the
+    """The reason why nothing reads the register in which line and mutant differ. In the straight code after the
     line the register is loaded again before any use, or it is r0 to r3 when the routine, which returns no value, ends.
     """
     register = _written(mutant) if mutant.kind == "assembly" else ""
@@ -231,14 +231,14 @@ def of_unread(mutant: Mutant, text: str) -> str:
 
 
 def _loads(line: str, register: str) -> bool:
-    """True if the line loads the register without reading it."""
+    """True if the line loads the register and does not read the register."""
     one, pair = _LOADS.match(line), _PAIR.match(line)
     targets, rest = ((one[1],), one[2]) if one else ((pair[1], pair[2]), pair[3]) if pair else ((), "")
     return register in targets and re.search(rf"\b{register}\b", rest) is None
 
 
 def _in_list(line: str, register: str) -> bool:
-    """True if the line has a register list with a range that includes the register: `{r4-r11}`."""
+    """True if the line has a register list with a range around the register: `{r4-r11}`."""
     found = re.search(r"\{(.*)\}", line)
     spans = re.findall(r"r(\d+)-r(\d+)", found[1]) if found else []
     return any(int(first) <= int(register[1:]) <= int(last) for first, last in spans)
@@ -255,7 +255,7 @@ def _stored(line: str) -> dict[str, str]:
 
 
 def of_overwritten(mutant: Mutant, text: str) -> str:
-    """The reason why the additional byte of a halfword store has no effect: the next store through r1 overwrites it."""
+    """The reason why the second byte of a halfword store has no effect: the next store overwrites the byte."""
     before, after = _stored(mutant.before), _stored(mutant.after)
     if before.get("kind") != "b" or after != {**before, "kind": "h"}:
         return ""

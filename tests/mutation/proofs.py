@@ -1,4 +1,4 @@
-"""Proofs that a mutant computes the same in every frame: of members that a device ignores because of other members, and
+"""Proofs that a mutant computes the same in every frame: of members ignored by a device because of other members, and
 of single mutants, by `proofs.json`."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def members(text: str, line: int) -> dict[str, int]:
 
 
 def _reach(given: Members, axis: str, side: str) -> int:
-    """The last row or column of the input that any output reads."""
+    """The last row or column of the input read by any output."""
     taps = (given[f"kernel_{axis}"] - 1) * given[f"dilation_{side}"]
     pad = given.get("pad_top" if side == "y" else "pad_left", 0)
     return (given[f"output_{axis}"] - 1) * given[f"stride_{side}"] + taps - pad
@@ -83,7 +83,7 @@ def of_nothing(mutant: Mutant, text: str) -> str:
 
 
 def of_member(mutant: Mutant, text: str) -> str:
-    """The reason why a device ignores the change of a command's member; empty if it may matter."""
+    """The reason why a device ignores the change of a command's member; empty if the change may matter."""
     match = _FIELD.match(mutant.before)
     if mutant.kind != "commands" or mutant.pe >= 0 or match is None or match[1] not in _RULES:
         return ""
@@ -98,7 +98,7 @@ _LOADED_FIRST = re.compile(r" +(?:ldr|ldrb|ldrsb|ldrh|mov|movw) r2, (?!.*\br2\b)
 
 
 def of_scratch(mutant: Mutant, routines: str) -> str:
-    """The reason why an assembly routine does not read its third argument, scratch memory; else empty."""
+    """The reason why an assembly routine does not read the third argument, scratch memory; else empty."""
     before, after = _CALL.search(mutant.before), _CALL.search(mutant.after)
     if not before or not after or before[1] != after[1]:
         return ""
@@ -158,7 +158,7 @@ def of_listed(told: str) -> str:
 
 
 def why_it_survives(told: str) -> str:
-    """The explanation in `survivors.json` for a mutant that no check finds and no proof excuses."""
+    """The explanation in `survivors.json` for a mutant found by no check and excused by no proof."""
     return _reason("survivors.json", told)
 
 

@@ -1,4 +1,4 @@
-"""Builds of mutants: images with one file changed. Only affected files are compiled and linked again, by the Makefile's
+"""Builds of mutants: images with a file changed. Only affected files are compiled and linked again, by the Makefile's
 commands."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DoesNotCompile(Exception):
 
 @dataclass(frozen=True)
 class _Rule:
-    """A command of the Makefile that makes one file."""
+    """A command of the Makefile for one file."""
 
     words: tuple[str, ...]
 
@@ -50,7 +50,7 @@ class _Rule:
 
 @dataclass(frozen=True)
 class Mutated(Build):
-    """A build with other images. Its net, plan and data are read once for all mutants."""
+    """A build with other images. Net, plan and data are read once for all mutants."""
 
     original: Workshop | None = None
     loaded: tuple[Image, ...] = ()
@@ -65,7 +65,7 @@ class Mutated(Build):
 
 @dataclass
 class Workshop:
-    """A build whose project can be rebuilt with one file changed."""
+    """A build whose project can be rebuilt with a file changed."""
 
     build: Build
     scratch: Path
@@ -158,7 +158,7 @@ def own_data(images: Sequence[Image]) -> list[Overlay]:
 
 
 class KeptWorker(WorkerProcess):
-    """A worker process that serves one board after another. Starting it would take most of a mutant's time."""
+    """A worker process for board after board. A start takes most of a mutant's time."""
 
     _kept: WorkerProcess | None = None
 
@@ -174,7 +174,7 @@ class KeptWorker(WorkerProcess):
         """Does nothing: `__new__` starts the process."""
 
     def close(self) -> None:
-        """Does nothing: the worker outlives its boards."""
+        """Does nothing: the worker outlives boards."""
 
     @classmethod
     def end(cls) -> None:
@@ -184,7 +184,7 @@ class KeptWorker(WorkerProcess):
 
 
 def code_lines(elf: Path) -> dict[int, tuple[str, ...]]:
-    """The `file:line` places that begin at each address, ascending. Files are without folders."""
+    """The `file:line` places at each address, ascending. Files are without folders."""
     found = dict[int, tuple[str, ...]]()
     with program._opened(elf) as file:  # pyright: ignore[reportPrivateUsage]
         for start, _, place in sorted(program._line_ranges(file)):  # pyright: ignore[reportPrivateUsage]
