@@ -129,7 +129,7 @@ def test_what_does_not_fit_names_the_memory_and_what_it_holds(side: int, channel
 
 
 def test_what_is_far_too_large_is_refused_without_an_emission(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("npukit.plan.search.search.emit_batch", lambda *_: pytest.fail("emitted"))
+    monkeypatch.setattr("npukit.plan.search.search.emit_with_flags", lambda *_, **__: pytest.fail("emitted"))
     with pytest.raises(DoesNotFit, match=r"needs at least [0-9,]+ bytes more than PE 0"):
         one_pe(wide(192))
 

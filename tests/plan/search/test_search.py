@@ -112,10 +112,10 @@ def test_an_interrupt_ends_the_search_with_what_it_has_found() -> None:
 
 
 def test_a_candidate_that_cannot_be_emitted_is_logged_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_flags(*_: object) -> None:
+    def no_flags(*_: object, **__: object) -> None:
         raise DoesNotFit("all flags count other things")
 
-    monkeypatch.setattr("npukit.plan.search.search.emit_batch", no_flags)
+    monkeypatch.setattr("npukit.plan.search.search.emit_with_flags", no_flags)
     search = run("latency", problem(), trying((1, 2), []))
     assert search.best is search.nearest is None
     assert [str(line) for line in search.log] == [

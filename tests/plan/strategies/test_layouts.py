@@ -8,7 +8,8 @@ from npukit.board.board import load_board
 from npukit.net.net import Net
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
 from npukit.plan.strategies import layouts as strategy
-from npukit.plan.strategies.fewest_pes import fewest_pes, layouts, pinned
+from npukit.plan.strategies.fewest_pes import fewest_pes
+from npukit.plan.strategies.layouts import layouts, pinned
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from plan.engines import engines

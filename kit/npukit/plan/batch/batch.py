@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from npukit.plan.batch.channel_bands import Bands
 from npukit.plan.batch.weight_tiles import StreamWeights
+from npukit.plan.emit.messages import UsualFlags
 from npukit.plan.ir.assignment import Assignment
 
 
@@ -46,6 +47,9 @@ class Batch:
     """True if inputs lie in DRAM and each PE fetches a part. False: inputs lie on the root."""
     patient: bool = True
     """True if PEs compute on while the messages of a resident frame leave. The sources then take memory longer."""
+
+    flags: UsualFlags = field(default_factory=dict)
+    """The flags settled on by later micro-batches of another emission, for the first micro-batch."""
 
     @property
     def frames(self) -> int:

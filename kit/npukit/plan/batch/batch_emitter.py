@@ -17,7 +17,7 @@ from npukit.plan.batch.schedule import Place, Schedule, scheduled
 from npukit.plan.batch.weight_tiles import WeightTile, ask_for
 from npukit.plan.emit.allocate import emit_frame, finished
 from npukit.plan.emit.emitter import Emitter, TransferFilter
-from npukit.plan.emit.messages import UsualFlags
+from npukit.plan.emit.messages import NO_FLAGS, UsualFlags
 from npukit.plan.ir.names import in_frame
 from npukit.plan.ir.plan import Buffer, Plan, orders_name
 from npukit.plan.predict.memory import aligned, missing_bytes
@@ -30,22 +30,27 @@ of four, and is 1.4 % slower (`planner_constants.py batches`)."""
 
 
 def emit_batch(problem: Problem, wanted: Batch) -> Plan:
-    """The plan of a batch, without predicted cycles. The plan may exceed the memory of PEs.
+    """The plan of a batch, without predicted cycles. The plan may exceed the memory of PEs."""
+    return emit_with_flags(problem, wanted)[0]
 
-    Several micro-batches are emitted twice: the second emission gives the first micro-batch the flags settled on by
-    later micro-batches.
+
+def emit_with_flags(problem: Problem, wanted: Batch, *, settle: bool = True) -> tuple[Plan, UsualFlags]:
+    """The plan of a batch, and the flags settled on by later micro-batches.
+
+    Without settled flags, several micro-batches are emitted twice: the second emission has the settled flags of the
+    first. With `settle=False` that is only done if it may save enough memory.
     """
     if wanted.is_frame:
-        return emit_frame(problem, wanted.groups[0], patient=wanted.patient)
-    schedule = scheduled(problem, wanted)
-    emission = _Emission(problem, schedule, {})
-    if wanted.pipeline.micro_batches == 1:
-        return emission.plan()
-    emission = _Emission(problem, schedule, emission.usual_flags)
+        return emit_frame(problem, wanted.groups[0], patient=wanted.patient), NO_FLAGS
+    schedule, several = scheduled(problem, wanted), wanted.pipeline.micro_batches > 1
+    emission = _Emission(problem, schedule, wanted.flags)
+    if several and settle and not wanted.flags:
+        emission = _Emission(problem, schedule, emission.usual_flags)
     plan = emission.plan()
-    if 0 < missing_bytes(problem.board, plan) < NEARLY_FITS:
-        return _Emission(problem, schedule, emission.usual_flags).plan()
-    return plan
+    if several and 0 < missing_bytes(problem.board, plan) < NEARLY_FITS:
+        emission = _Emission(problem, schedule, emission.usual_flags)
+        plan = emission.plan()
+    return plan, emission.usual_flags if several else NO_FLAGS
 
 
 class _Emission:

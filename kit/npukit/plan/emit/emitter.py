@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from types import MappingProxyType
 
 from npukit.accel.interface import Accelerator, Cost
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
-from npukit.plan.emit.messages import OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
+from npukit.plan.emit.messages import NO_FLAGS, OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
 from npukit.plan.emit.pe_program import Block, Held, PeProgram
 from npukit.plan.emit.regions import Ends, Region, Regions, Transfer, copies_to, transfers_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
@@ -39,7 +38,7 @@ class Emitter:
         ends: Ends,
         others: Collection[int] = (),
         together: int = 1,
-        usual_flags: UsualFlags = MappingProxyType({}),
+        usual_flags: UsualFlags = NO_FLAGS,
         replicas: Replicas = NO_REPLICAS,
         *,
         low_memory: bool = False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -44,6 +45,8 @@ class Parcel:
 
 UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
 """The flags taken so far for each use, by PE and use (`use_of`), the latest first."""
+
+NO_FLAGS: UsualFlags = MappingProxyType({})
 
 SIGNAL = 0
 """Payload bytes of a message sent for the flag only."""

@@ -95,13 +95,13 @@ def cut_along_depth(net: Net, engines: Mapping[str, Accelerator], wanted: Mappin
 
 
 def spread(net: Net, wanted: Mapping[str, int], order: Sequence[int]) -> Assignment:
-    """The partial sums of these ops side by side on different PEs, cut in 16 output channels each."""
+    """The partial sums of these layers side by side on different PEs, cut in 16 output channels each. The parts of a
+    norm are a single op."""
     ops = {op.name: op for op in net.ops}
     found: dict[str, tuple[Tile, ...]] = {}
     for name, parts in wanted.items():
         free = iter(order)
-        for number in range(parts):
-            op = ops[name_of_part(name, number)]
+        for op in [ops[part] for number in range(parts) if (part := name_of_part(name, number)) in ops]:
             shape = net.tensor(op.output).shape
             cut = (*(1 for _ in shape[:-1]), -(-shape[-1] // WIDE_GRAIN))
             boxes = to_boxes(grid(shape, cut, (*(1 for _ in shape[:-1]), WIDE_GRAIN)))

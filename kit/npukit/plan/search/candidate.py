@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from npukit.plan.batch.batch import Batch
+from npukit.plan.emit.messages import UsualFlags
 from npukit.plan.ir.plan import MemoryUse, Plan
 from npukit.plan.tensors.problem import Problem
 
@@ -26,9 +27,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Fits:
-    """Every PE has room for the plan. The plan has predictions."""
+    """Every PE has room for the plan. The plan has predictions. `flags`: settled on by later micro-batches."""
 
     plan: Plan
+    flags: UsualFlags = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

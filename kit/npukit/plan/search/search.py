@@ -14,7 +14,7 @@ from math import inf
 from npukit.accel.cpu import Cpu
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE
-from npukit.plan.batch.batch_emitter import emit_batch
+from npukit.plan.batch.batch_emitter import emit_with_flags
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.kernel_code import with_kernel_code
 from npukit.plan.predict.memory import lacking_of, with_near
@@ -84,6 +84,9 @@ class Search:
                     candidate = proposals.send(outcome)  # pyright: ignore[reportArgumentType]
                 except StopIteration:
                     return
+                if candidate.probe and problem.work.done > PROBES * problem.work.most:
+                    outcome = Slow(inf)
+                    continue
                 tried = next((each for each in known if each.candidate == candidate), None)
                 if tried is None:
                     tried = Tried(strategy.__name__, candidate, self._outcome(candidate))
@@ -109,8 +112,6 @@ class Search:
 
     def _outcome(self, candidate: Candidate) -> Outcome:
         problem, batch = candidate.problem, candidate.batch
-        if candidate.probe and problem.work.done > PROBES * problem.work.most:
-            return Slow(inf)
         cycles = least_cycles(problem, batch)
         if self.best and not candidate.probe and self.objective.bound(cycles, batch.pes) > self._figure(self.best)[0]:
             return Slow(cycles)
@@ -118,7 +119,8 @@ class Search:
         if least.missing:
             return Lacks(least.missing, least.pe, least.use)
         try:
-            plan = _complete(problem, emit_batch(problem, batch))
+            plan, flags = emit_with_flags(problem, batch, settle=not candidate.probe)
+            plan = _complete(problem, plan)
         except DoesNotFit as fault:
             return Lacks(0, problem.board.root_pe, None, what=fault.message)
         lacking = lacking_of(problem.board, plan)
@@ -127,7 +129,7 @@ class Search:
         plan = with_predictions(
             problem.net, problem.board, plan, ROUNDS if batch.frames > 1 and not candidate.probe else 1
         )
-        return Fits(replace(plan, objective=self.objective.name))
+        return Fits(replace(plan, objective=self.objective.name), flags)
 
 
 def _missing(tried: Tried) -> int:

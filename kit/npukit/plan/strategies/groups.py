@@ -15,7 +15,7 @@ from npukit.plan.batch.batch import Batch, frame
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.schedule import output_bytes
 from npukit.plan.batch.weight_tiles import MOST_LISTED, StreamWeights
-from npukit.plan.emit.messages import descriptor_bytes
+from npukit.plan.emit.messages import NO_FLAGS, descriptor_bytes
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
@@ -115,7 +115,9 @@ def _batches(problem: Problem) -> Proposals:
     if _least(found) < best:
         found += yield from _refined(problem, found)
     yield from _whole(problem, sorted(found, key=lambda each: each.interval))
-    yield Candidate(problem, frame(search.best(PRICE)))
+    single = search.best_found(PRICE)
+    if single.cycles < _least(found):
+        yield Candidate(problem, frame(search.assignment_of(single.splits)))
 
 
 def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:
@@ -225,7 +227,7 @@ def _trial(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
     if not isinstance(outcome, Fits):
         return []
     later = (batch.frames_of_micro_batch - 1) * _input_cycles(problem)
-    trial = _Trial(batch, outcome.plan.predicted.latency_cycles, later)
+    trial = _Trial(replace(batch, flags=outcome.flags), outcome.plan.predicted.latency_cycles, later)
     apart = _with_prefetchers(batch, _prefetchers_needed(problem, batch, outcome.plan))
     if apart == batch:
         return [trial]
@@ -237,15 +239,17 @@ def _in_micro_batches(problem: Problem, waiting: Sequence[_Trial], best: float) 
     """Trials in more micro-batches, the most promising first."""
     found, settled = list[_Trial](), SETTLED
     for trial in sorted(waiting, key=lambda each: each.interval_in(MOST_MICRO_BATCHES, SETTLED)):
+        last = trial
         for count in range(2, MOST_MICRO_BATCHES + 1):
             if trial.interval_in(MOST_MICRO_BATCHES, settled) >= min(best, _least(found)):
                 break
-            longer = replace(trial.batch, pipeline=replace(trial.batch.pipeline, micro_batches=count))
+            longer = replace(last.batch, pipeline=replace(last.batch.pipeline, micro_batches=count))
             tried = yield from _trial(problem, longer)
             if not tried:
                 break
             found += tried
-            settled = max(settled, (tried[-1].cycles / trial.cycles - 1) / (count - 1) - UNSETTLED)
+            last = tried[-1]
+            settled = max(settled, (last.cycles / trial.cycles - 1) / (count - 1) - UNSETTLED)
     return found
 
 
@@ -253,22 +257,24 @@ def _other_tiles(problem: Problem, best: _Trial) -> _Trials:
     """Trials of the best groups with other weight tiles."""
     found, streamed = list[_Trial](), best.batch.stream.ops
     for stream in OTHER_TILES if streamed else ():
+        batch = replace(best.batch, stream=stream.of(streamed), flags=NO_FLAGS)
         for count in range(best.batch.pipeline.micro_batches, MOST_MICRO_BATCHES + 1):
-            pipeline = replace(best.batch.pipeline, micro_batches=count)
-            tried = yield from _trial(problem, replace(best.batch, stream=stream.of(streamed), pipeline=pipeline))
+            tried = yield from _trial(problem, replace(batch, pipeline=replace(batch.pipeline, micro_batches=count)))
             if not tried:
                 break
             found += tried
+            batch = tried[-1].batch
     return found
 
 
 def _less_streamed(problem: Problem, best: _Trial) -> _Trials:
     """A trial of the batch with as few streamed constants as a group and the root permit."""
-    batches = more_streamed(problem, best.batch)
+    batch = replace(best.batch, flags=NO_FLAGS)
+    batches = more_streamed(problem, batch)
     least = next(count for count, batch in enumerate(batches) if _root_has_room(problem, batch))
-    alone = replace(best.batch, groups=_one_of(best.batch))
-    stream = yield from fewest_streamed(problem, alone, len(best.batch.stream.ops), least=least, probe=True)
-    return (yield from _trial(problem, replace(best.batch, stream=stream))) if stream else []
+    alone = replace(batch, groups=_one_of(batch))
+    stream = yield from fewest_streamed(problem, alone, len(batch.stream.ops), least=least, probe=True)
+    return (yield from _trial(problem, replace(batch, stream=stream))) if stream else []
 
 
 def _one_of(batch: Batch) -> tuple[Assignment]:
