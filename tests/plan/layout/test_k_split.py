@@ -22,7 +22,7 @@ from npukit.net.reference.interpreter import run_reference
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.layout.k_split import cut_as_wanted, deep, worth_trying
+from npukit.plan.layout.k_split import cut_as_wanted, deep, spread, worth_trying
 from npukit.plan.strategies import sums
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
@@ -121,6 +121,7 @@ def test_a_norm_of_one_row_is_in_parts() -> None:
     cut = check_net(cut_as_wanted(net, with_core(plugins_of(BOARD)), worth_trying(net, 152)))
     assert [op.kind for op in cut.ops] == ["squares", "norm_by_squares"]
     assert cut.tensor(cut.ops[0].output).shape == (1, 1, 32, 1)
+    assert spread(cut, {op.name: 32}, range(152)) == {}, "the parts of a norm are a single op"
 
 
 def test_on_a_large_mesh_a_layer_that_is_one_with_what_follows_is_cut_too() -> None:
