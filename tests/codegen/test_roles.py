@@ -24,7 +24,7 @@ from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Add, Conv2d, TvmCode
 from npukit.net.passes.numbers import with_numbers_as_constants
 from npukit.net.tensor import Tensor
-from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
@@ -173,7 +173,7 @@ def test_pes_whose_data_would_not_fit_together_are_roles_of_their_own() -> None:
 def test_weights_that_several_frames_use_are_counted_once() -> None:
     whole = Box.whole((1, 24, 24, 64))
     groups = tuple({op.name: (Tile(pe, whole),) for op in net().ops} for pe in range(3))
-    plan = emit_batch(Problem(Graph(net()), BOARD, ENGINES), Batch(groups, Pipeline(micro_batches=3)))
+    plan = emit_batch(Problem(Graph(net()), BOARD, ENGINES), Batch(groups, 1, 3))
     made = [gather(net(), plan, pe, ENGINES) for pe in plan.pes]
     weights = sum(value.nbytes for value in net().constants.values())
     room = max(program.activation_bytes for program in made) + 2 * weights

@@ -10,7 +10,7 @@ from helpers import CHECKOUT
 from npukit import api
 from npukit.net.net import CORE
 from npukit.plan import planner
-from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.candidate import Candidate, Proposals
@@ -25,8 +25,8 @@ def two_pairs_and_one(problem: Problem) -> Proposals:
     assignment = LatencySearch(problem.on(problem.order[:2]), QUICK, fetched=True).best()
     streamed = frozenset(op.name for op in problem.graph.ops if op.engine != CORE and len(op.parts[0].inputs) == 3)
     groups, prefetchers = tuple(groups_of(assignment, problem.order, 2)), tuple(problem.order[:1])
-    pipeline, stream = Pipeline(micro_batches=2), StreamWeights(streamed, 1024)
-    yield Candidate(problem, Batch(groups, pipeline, stream, prefetchers=prefetchers))
+    stream = StreamWeights(streamed, 1024)
+    yield Candidate(problem, Batch(groups, 1, 2, stream, prefetchers=prefetchers))
 
 
 @pytest.mark.exhaustive

@@ -21,7 +21,7 @@ from npukit.measure.validate import validate
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net
 from npukit.net.tensor import Quantization
-from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.assignment import Tile
@@ -62,9 +62,7 @@ def test_weights_streamed_to_two_groups_that_cut_by_rows(tmp_path: Path, monkeyp
     net = in_overlapping_order(assign_engines(bottlenecks(softmax=True), engines), engines)
     engines |= {CORE: core_of(BOARD).with_kernels(partial(core_kernels_alone, net, USUAL))}
     groups = tuple(on_rows(net, pes) for pes in ((0, 1), (2, 3)))
-    wanted = Batch(
-        groups, Pipeline(interleaved=2), StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES)
-    )
+    wanted = Batch(groups, 2, 1, StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES))
     plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
     assert not missing_bytes(BOARD, plan)
     weight_tiles = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
@@ -126,16 +124,14 @@ def test_three_micro_batches_of_which_two_come_again(tmp_path: Path, monkeypatch
         LatencySearch(Problem(Graph(net), BOARD, engines, pes), QUICK, fetched=True) for pes in ((0, 1), (2, 3))
     )
     groups = tuple(search.best() for search in searches)
-    wanted = Batch(
-        groups, Pipeline(micro_batches=3), StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES)
-    )
+    wanted = Batch(groups, 1, 3, StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES))
     plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
     assert not missing_bytes(BOARD, plan)
     (table,) = [record for record in gather(net, plan, plan.pes[1], engines).records if record.symbol == TABLE]
     again = [dict(row)["count"] for row in table.rows if dict(row)["kind"] == "NET_AGAIN"]
     assert sum(count for count in again if isinstance(count, int)) > len(table.rows) / 2
-    last = [step.op for step in plan.pes[1].computes()][-wanted.pipeline.micro_batches :]
-    assert last == [net.ops[-1].name] * wanted.pipeline.micro_batches
+    last = [step.op for step in plan.pes[1].computes()][-wanted.micro_batches :]
+    assert last == [net.ops[-1].name] * wanted.micro_batches
     found = outcome(Example(net, BOARD, plan, engines), tmp_path)
     assert found.passed, found.mismatches
     assert found.tiles_checked == -(-found.cases // plan.frames) * sum(len(pe.tiles) for pe in plan.pes)
@@ -155,7 +151,8 @@ def test_weight_tiles_that_fill_what_room_there_is(tmp_path: Path, monkeypatch: 
     group = LatencySearch(Problem(Graph(net), BOARD, engines, (1, 2)), QUICK, fetched=True).best()
     small = Batch(
         (group,),
-        Pipeline(micro_batches=3),
+        1,
+        3,
         StreamWeights(frozenset(op.name for op in net.ops), WEIGHT_TILE_BYTES, 2),
     )
     plan = emit_batch(
@@ -185,7 +182,7 @@ def test_who_needs_channels_of_three_others_tells_them_at_once_that_there_is_roo
     net = in_overlapping_order(assign_engines(b.net(b.conv(x, 64)), engines), engines)
     boxes = {op.name: to_boxes(grid(net.tensor(op.output).shape, (1, 1, 1, 4), (1, 1, 1, 16))) for op in net.ops}
     group = {name: tuple(map(Tile, range(1, 5), cut)) for name, cut in boxes.items()}
-    wanted = Batch((group,), Pipeline(micro_batches=3), StreamWeights(frozenset(boxes), WEIGHT_TILE_BYTES))
+    wanted = Batch((group,), 1, 3, StreamWeights(frozenset(boxes), WEIGHT_TILE_BYTES))
     plan = emit_batch(Problem(Graph(net), BOARD, engines), wanted)
     made = gather(net, plan, plan.pes[1], engines)
     (table,) = [record for record in made.records if record.symbol == TABLE]
@@ -216,7 +213,7 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
     boxes = {op.name: to_boxes(grid(net.tensor(op.output).shape, *cuts[place % 2])) for place, op in enumerate(net.ops)}
     group = {name: tuple(map(Tile, range(1, 5), cut)) for name, cut in boxes.items()}
     everything = frozenset(boxes)
-    small = Batch((group,), Pipeline(interleaved=2), StreamWeights(everything, 1024, 2))
+    small = Batch((group,), 2, 1, StreamWeights(everything, 1024, 2))
     low_memory = replace(small, stream=replace(small.stream, room=24 << 10), low_memory=True, in_pages=True)
     plans = [emit_batch(Problem(Graph(net), BOARD, engines), wanted) for wanted in (small, low_memory)]
     pieces = [len(list(plan.pes[1].computes())) for plan in plans]

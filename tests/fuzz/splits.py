@@ -37,7 +37,7 @@ from npukit.net.passes.at_link import inside
 from npukit.net.receptive import cuttable_axes
 from npukit.net.reference import evaluate
 from npukit.passes import PLACING, PassOptions, run_passes
-from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.assignment import Assignment, Tile
@@ -223,13 +223,11 @@ def _batch(
     streamed = frozenset(name for name in filtered if random.random() < 0.3)
     low_memory = random.random() < 0.3
     interleaved, micro_batches = (1, 1) if net.states else random.integers(1, 4, 2).tolist()
-    wanted = Batch(
-        tuple(groups), Pipeline(interleaved, micro_batches), StreamWeights(streamed, 1024), low_memory=low_memory
-    )
+    wanted = Batch(tuple(groups), interleaved, micro_batches, StreamWeights(streamed, 1024), low_memory=low_memory)
     try:
         plan = emit_batch(Problem(Graph(net), board, engines), wanted)
     except DoesNotFit:  # the PEs have too few flags for all the frames
-        plan = emit_batch(Problem(Graph(net), board, engines), replace(wanted, pipeline=Pipeline()))
+        plan = emit_batch(Problem(Graph(net), board, engines), replace(wanted, interleaved=1, micro_batches=1))
     assert not missing_bytes(board, plan)
     return plan
 

@@ -14,10 +14,10 @@ from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.reference.interpreter import run_reference
-from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
-from npukit.plan.batch.weight_tiles import WEIGHT_TILE_BYTES, StreamWeights, cut_in_weight_tiles
+from npukit.plan.batch.weight_tiles import StreamWeights, cut_in_weight_tiles
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.plan import Plan, Send
 from npukit.plan.predict.memory import missing_bytes
@@ -64,7 +64,7 @@ def test_pes_that_need_the_same_of_an_input_get_it_at_once_but_for_later_micro_b
     b = Builder("shared input")
     net = b.net(b.conv(b.input(1, 8, 8, 4), 32, 3))
     halves = tuple(Tile(pe, Box((0, 0, 0, 16 * pe), (1, 8, 8, 16 * pe + 16))) for pe in (0, 1))
-    wanted = Batch(({net.ops[0].name: halves},), Pipeline(1, 2))
+    wanted = Batch(({net.ops[0].name: halves},), 1, 2)
     plan = emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
     fetched = [message for message in plan.messages if message.source_pe == DRAM]
     assert [landing.pe for landing in fetched[0].landings] == [0, 1]
@@ -90,7 +90,7 @@ def test_any_batch_computes_what_the_net_computes(data: st.DataObject) -> None:
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
     streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
     interleaved, micro_batches = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
-    wanted = Batch(groups, Pipeline(interleaved, micro_batches), StreamWeights(streamed), prefetchers=prefetchers)
+    wanted = Batch(groups, interleaved, micro_batches, StreamWeights(streamed), prefetchers=prefetchers)
     assert_exact(net, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted), data.draw(st.integers(0, 99)))
 
 
@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_streamed_in_weight_tiles_to_all_groups_at_once() -
     weight_tiles = [message for message in plan.messages if message.source_pe == DRAM and not message.tensor]
     assert weight_tiles
     assert all(len(message.landings) == 2 for message in weight_tiles)
-    assert max(buffer.bytes for buffer in plan.dram) <= 2 * WEIGHT_TILE_BYTES
+    assert max(buffer.bytes for buffer in plan.dram) <= 2 * StreamWeights().tile_bytes
     assert_exact(net, plan)
 
 
@@ -177,7 +177,7 @@ def test_two_ops_that_take_turns_in_bands_of_channels_are_exact_and_hold_less() 
     whole, cut = activations(Batch((group,))), activations(Batch((group,), bands={wide: 3}))
     assert cut < 0.75 * whole
     streamed = frozenset(op.name for op in net.ops)
-    activations(Batch((group,), Pipeline(2, 2), StreamWeights(streamed), bands={wide: 3}))
+    activations(Batch((group,), 2, 2, StreamWeights(streamed), bands={wide: 3}))
 
 
 @settings(max_examples=8, derandomize=True)
@@ -197,7 +197,7 @@ def test_any_bands_compute_what_the_net_computes(data: st.DataObject) -> None:
         net,
         emit_batch(
             Problem(graph, BOARD, engines(BOARD)),
-            Batch((group,), Pipeline(interleaved, micro_batches), StreamWeights(streamed), bands=bands),
+            Batch((group,), interleaved, micro_batches, StreamWeights(streamed), bands=bands),
         ),
     )
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.replay import Stretch, keys_of_steps, rows_of, stretches
@@ -69,7 +69,8 @@ def three_waves() -> tuple[Net, Batch]:
     assignment = LatencySearch(Problem(Graph(net), BOARD, engines(BOARD), order[1:4]), QUICK, fetched=True).best()
     return net, Batch(
         (assignment,),
-        Pipeline(micro_batches=3),
+        1,
+        3,
         StreamWeights(frozenset(op.name for op in net.ops if "conv" in op.name)),
     )
 

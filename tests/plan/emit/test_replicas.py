@@ -10,7 +10,7 @@ import pytest
 from npukit.board.board import load_board
 from npukit.board.noc import DRAM
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.replicas import NO_REPLICAS, replicas_of
@@ -34,7 +34,7 @@ def rows_net() -> Net:
 def planned(net: Net, interleaved: int = 1, micro_batches: int = 2, *, low_memory: bool = False) -> Plan:
     """Three groups of two PEs. The root fetches the constants."""
     groups, streamed = on_groups(on_rows(net, (0, 1)), 3, first=1), frozenset(op.name for op in net.ops[:2])
-    wanted = Batch(groups, Pipeline(interleaved, micro_batches), StreamWeights(streamed, 1024), prefetchers=(ROOT,))
+    wanted = Batch(groups, interleaved, micro_batches, StreamWeights(streamed, 1024), prefetchers=(ROOT,))
     wanted = replace(wanted, low_memory=low_memory, in_pages=low_memory)
     return emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted)
 
@@ -112,7 +112,7 @@ def test_of_the_groups_beside_the_roots_one_is_emitted(
     interleaved: int, micro_batches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net = rows_net()
-    wanted = Batch(on_groups(on_rows(net, (1, 0)), 3), Pipeline(interleaved, micro_batches))
+    wanted = Batch(on_groups(on_rows(net, (1, 0)), 3), interleaved, micro_batches)
     problem = Problem(Graph(net), BOARD, engines(BOARD))
     together = emit_batch(problem, wanted)
     assert together.alike == ((6, 5), (11, 10))

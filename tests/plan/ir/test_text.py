@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from npukit.board.board import load_board
 from npukit.errors import NpukitError
 from npukit.net.arrangement import Arrangement
-from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.again import runs
@@ -39,7 +39,7 @@ def batch(micro_batches: int, groups: int = 3) -> Plan:
     net = rows_net()
     wanted = Batch(
         on_groups(on_rows(net, (0, 1)), groups, first=1),
-        pipeline=Pipeline(micro_batches=micro_batches),
+        micro_batches=micro_batches,
         prefetchers=(0,),
     )
     streamed = replace(wanted, stream=StreamWeights(frozenset(op.name for op in net.ops[:2]), 1024))
@@ -56,7 +56,7 @@ def test_any_batch_reads_back(data: st.DataObject) -> None:
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
     streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
     interleaved, micro_batches = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
-    wanted = Batch(groups, Pipeline(interleaved, micro_batches), StreamWeights(streamed), prefetchers=prefetchers)
+    wanted = Batch(groups, interleaved, micro_batches, StreamWeights(streamed), prefetchers=prefetchers)
     plan = with_predictions(net, BOARD, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted))
     assert parse_plan(print_plan(plan)) == plan
 

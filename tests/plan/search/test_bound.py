@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from npukit.accel.engines import core_of
 from npukit.board.board import Board, Grid, load_board
 from npukit.net.net import CORE, Net
-from npukit.plan.batch.batch import Batch, Pipeline, frame
+from npukit.plan.batch.batch import Batch, frame
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.weight_tiles import StreamWeights
@@ -47,7 +47,8 @@ def batches(draw: st.DrawFn, net: Net) -> Batch:
     filtered = [op.name for op in net.ops if op.engine == "mac_array" and len(op.inputs) == 3]
     return Batch(
         draw(st.sampled_from([(group,), (group, other)])),
-        Pipeline(draw(st.integers(1, 2)), draw(st.integers(1, 3))),
+        draw(st.integers(1, 2)),
+        draw(st.integers(1, 3)),
         StreamWeights(frozenset(draw(st.sets(st.sampled_from(filtered)))), draw(st.sampled_from([1024, 8192]))),
         prefetchers=draw(st.sampled_from([(), (15,)])),
         low_memory=draw(st.booleans()),

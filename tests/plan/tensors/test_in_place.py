@@ -5,7 +5,7 @@ from __future__ import annotations
 from npukit.accel.engines import assign_engines
 from npukit.board.board import load_board
 from npukit.net.net import Net
-from npukit.plan.batch.batch import Batch, Pipeline
+from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.assignment import Assignment, Tile
@@ -40,7 +40,8 @@ def of_weight_tiles(net: Net, *, low_memory: bool) -> Plan:
     """A plan with constants streamed in slices of few channels."""
     wanted = Batch(
         (in_rows(net),),
-        Pipeline(micro_batches=2),
+        1,
+        2,
         StreamWeights(frozenset(op.name for op in net.ops), 1024),
         low_memory=low_memory,
     )

@@ -1,4 +1,4 @@
-"""A batch of frames as a value: composable strategies to compare, change, schedule and emit."""
+"""A batch of frames as a value: to compare, change, schedule and emit."""
 
 from __future__ import annotations
 
@@ -11,28 +11,17 @@ from npukit.plan.ir.assignment import Assignment
 
 
 @dataclass(frozen=True)
-class Pipeline:
-    """A strategy: hide latency behind computation.
-
-    A group computes `interleaved` frames op by op: a frame while the tiles of another are in flight. During a
-    micro-batch, the group fetches the inputs of the next.
-    """
-
-    interleaved: int = 1
-    micro_batches: int = 1
-
-
-@dataclass(frozen=True)
 class Batch:
     """Several frames planned together.
 
     An assignment splits each op over the PEs of a group. Groups replicate the assignment on different frames.
-    `pipeline`: the order of frames in a group. `stream`: constants kept in DRAM. `bands`: pairs of ops fused
-    depth-first.
     """
 
     groups: tuple[Assignment, ...]
-    pipeline: Pipeline = field(default_factory=Pipeline)
+    interleaved: int = 1
+    """Frames that a group computes op by op: a frame while the tiles of another are in flight."""
+    micro_batches: int = 1
+    """Rounds of a group. During a micro-batch, the group fetches the inputs of the next."""
     stream: StreamWeights = field(default_factory=StreamWeights)
     bands: Bands = field(default_factory=dict)
     """The number of bands of each op that alternates with the next op."""
@@ -53,11 +42,11 @@ class Batch:
 
     @property
     def frames(self) -> int:
-        return self.pipeline.micro_batches * self.frames_of_micro_batch
+        return self.micro_batches * self.frames_of_micro_batch
 
     @property
     def frames_of_micro_batch(self) -> int:
-        return len(self.groups) * self.pipeline.interleaved
+        return len(self.groups) * self.interleaved
 
     @property
     def pes(self) -> int:
@@ -69,11 +58,6 @@ class Batch:
     def is_frame(self) -> bool:
         """True for a single frame with inputs on the root and all constants in the PEs."""
         return self.frames == 1 and not (self.fetched or self.stream.ops or self.bands or self.prefetchers)
-
-    @property
-    def fills(self) -> bool:
-        """True if weight tiles are as large as the memory permits, and memory is not short."""
-        return bool(self.stream.ops) and self.stream.room is not None and not self.low_memory
 
 
 def frame(assignment: Assignment, *, patient: bool = True) -> Batch:

@@ -11,7 +11,7 @@ layers. Deferred ops run at the end of the batch for all micro-batches, and thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import product
@@ -24,18 +24,19 @@ from npukit.plan.batch.channel_bands import Turn, between, in_bands, turns_of
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.batch.weight_tiles import (
     LARGEST_WEIGHT_TILE,
+    MOST_LISTED,
     MOST_WEIGHT_TILE_BYTES,
-    Piece,
-    Residence,
     WeightTile,
     cut_in_weight_tiles,
+    fetches_of,
+    prefetchers_of,
     weight_tiles_of,
 )
 from npukit.plan.emit.emitter import streamed_bytes
-from npukit.plan.emit.pe_program import Block
-from npukit.plan.emit.regions import Ends, Regions, regions_of
+from npukit.plan.emit.pe_program import Block, use_of
+from npukit.plan.emit.regions import Ends, regions_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas, replicas_of
-from npukit.plan.ir.assignment import Assignment, useful
+from npukit.plan.ir.assignment import useful
 from npukit.plan.ir.plan import streamed_name
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Graph, aliases
@@ -54,41 +55,17 @@ deferred. With none deferred, MobileNetV1 on 152 PEs is 7.0 % slower (`planner_c
 
 
 @dataclass(frozen=True)
-class Fetch:
-    """Part number `part` of `parts` of the inputs of some frames."""
-
-    frames: Sequence[int]
-    part: int
-    parts: int
-
-
-@dataclass(frozen=True)
 class Place:
-    """A place in the order of a batch: the turn of an op, the frames, and the fetch before the turn.
+    """A place in the order of a batch: the turn of an op, and the frames.
 
-    An op with streamed constants is computed weight tile by weight tile.
+    An op with streamed constants is computed weight tile by weight tile. `fetch`: the part of the next frames' inputs
+    to fetch before the turn, and the number of parts.
     """
 
     turn: Turn
     frames: Sequence[int]
-    fetch: Fetch | None
+    fetch: tuple[int, int] | None
     weight_tiles: Sequence[WeightTile]
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A batch with all decisions made: the tiles of each PE, the order of computation, and the locations of tensors."""
-
-    batch: Batch
-    alike: Replicas
-    """Groups that are not emitted, because they repeat an emitted group."""
-    frames: Mapping[int, Assignment]
-    """The emitted frames."""
-    ends: Ends
-    regions: Mapping[int, Regions]
-    places: Sequence[Place]
-    residence: Residence
-    """The weight tiles in memory together, and the time and the PE of each fetch."""
 
 
 def scheduled(problem: Problem, wanted: Batch) -> Schedule:
@@ -99,82 +76,84 @@ def scheduled(problem: Problem, wanted: Batch) -> Schedule:
     alike, root = NO_REPLICAS, problem.board.root_pe
     if wanted.fetched:
         alike = replicas_of(groups, wanted.prefetchers, root, problem.cpus)
-    schedule = _Scheduler(problem, wanted, alike).schedule()
-    if alike.count > 1 and not schedule.residence.are_listed_apart:
-        return _Scheduler(problem, wanted, NO_REPLICAS).schedule()
+    schedule = Schedule(problem, wanted, alike)
+    if alike.count > 1 and not schedule.are_listed_apart:
+        return Schedule(problem, wanted, NO_REPLICAS)
     return schedule
 
 
-class _Scheduler:
+class Schedule:
+    """A batch with all decisions made: the tiles of each PE, the order of computation, and the locations of tensors.
+
+    `alike`: groups that are not emitted, because they repeat an emitted group. `frames`: the emitted frames.
+    """
+
     def __init__(self, problem: Problem, wanted: Batch, alike: Replicas) -> None:
-        self._problem, self._graph, self._batch, self._alike = problem, problem.graph, wanted, alike
+        self._problem, self._graph, self.batch, self.alike = problem, problem.graph, wanted, alike
         emitted = (frame for frame in range(wanted.frames) if not alike.is_copied(frame))
-        self._frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in emitted}
-        self._ends = ends_of(problem, fetched=wanted.fetched)
+        self.frames = {frame: wanted.groups[frame % len(wanted.groups)] for frame in emitted}
+        self.ends = ends_of(problem, fetched=wanted.fetched)
         thin = between(problem.graph, wanted.bands)
-        self._regions = {
-            frame: regions_of(problem.graph, assignment, self._ends, frame, thin, low_memory=wanted.low_memory)
-            for frame, assignment in self._frames.items()
+        self.regions = {
+            frame: regions_of(problem.graph, assignment, self.ends, frame, thin, low_memory=wanted.low_memory)
+            for frame, assignment in self.frames.items()
         }
         self._deferred = _deferred_from(problem, wanted)
         self._cut = lru_cache(maxsize=None)(self._cut_anew)
         self._source = lru_cache(maxsize=None)(self._constants_in_dram)
+        self.places = list(self._places())
+        rooms = {tile: self._rooms[place.turn.index] for place in self.places for tile in place.weight_tiles}
+        least = 1 if wanted.low_memory else 2
+        self._fetches = fetches_of(rooms, least, len(self.places), wanted.stream.prefetch_distance)
+        outputs = self.batch.frames * output_bytes(self._graph) if self.ends.outputs != DRAM else 0
+        listed = {pe: max(MOST_LISTED - outputs * (pe == problem.board.root_pe), 0) for pe in wanted.prefetchers}
+        in_time = (tile for tiles in self._fetches.values() for tile in tiles)
+        self._prefetchers, self.are_listed_apart = prefetchers_of(in_time, listed, alike.count)
 
-    def schedule(self) -> Schedule:
-        places = list(self._places())
-        rooms = {tile: self._rooms[place.turn.index] for place in places for tile in place.weight_tiles}
-        residence = Residence(
-            rooms,
-            1 if self._batch.low_memory else 2,
-            len(places),
-            self._batch.stream.prefetch_distance,
-            self._batch.prefetchers,
-            self._alike.count,
-            self._problem.board.root_pe,
-            self._batch.frames * output_bytes(self._graph) if self._ends.outputs != DRAM else 0,
-        )
-        return Schedule(self._batch, self._alike, self._frames, self._ends, self._regions, places, residence)
+    def fetches(self, moment: int | WeightTile) -> Iterator[tuple[WeightTile, int]]:
+        """The weight tiles to fetch before a place, or after all PEs have computed with another weight tile, each with
+        the prefetching PE."""
+        return ((tile, self._prefetchers[use_of(tile.block, 1)]) for tile in self._fetches.get(moment, ()))
 
     def _places(self) -> Iterator[Place]:
         for number, (turn, frames) in enumerate(self._in_order()):
-            later = frames[-1] + self._batch.frames_of_micro_batch < self._batch.frames and turn.last
-            fetch = self._fetch(turn, frames) if later else None
+            later = frames[-1] + self.batch.frames_of_micro_batch < self.batch.frames and turn.last
+            fetch = self._fetch(turn) if later else None
             yield Place(turn, frames, fetch, tuple(self._weight_tiles(number, turn, frames)))
 
     def _in_order(self) -> Iterator[tuple[Turn, list[int]]]:
         """Turns with their frames, micro-batch after micro-batch. Deferred ops come last, for all micro-batches."""
-        turns, size = turns_of(self._graph, self._batch.bands), self._batch.frames_of_micro_batch
+        turns, size = turns_of(self._graph, self.batch.bands), self.batch.frames_of_micro_batch
         eager = [turn for turn in turns if turn.index < self._deferred]
-        for start, turn in product(range(0, self._batch.frames, size), eager):
-            yield turn, [frame for frame in self._frames if start <= frame < start + size]
+        for start, turn in product(range(0, self.batch.frames, size), eager):
+            yield turn, [frame for frame in self.frames if start <= frame < start + size]
         for turn in turns[len(eager) :]:
-            yield turn, list(self._frames)
+            yield turn, list(self.frames)
 
-    def _fetch(self, turn: Turn, frames: Sequence[int]) -> Fetch | None:
-        """The part of the next micro-batch's inputs to fetch at a turn, or None. Fetches are some ops apart, to leave
-        DRAM and DMA time for other transfers."""
+    def _fetch(self, turn: Turn) -> tuple[int, int] | None:
+        """The part of the next micro-batch's inputs to fetch at a turn, with the number of parts, or None. Fetches are
+        some ops apart, to leave DRAM and DMA time for other transfers."""
         ops = self._deferred - self._calm
         parts = min(FETCH_PARTS, ops)
         part, between_parts = divmod(turn.index - self._calm, ops // parts)
-        if not 0 <= part < parts or between_parts:
-            return None
-        return Fetch([frame + self._batch.frames_of_micro_batch for frame in frames], part, parts)
+        return (part, parts) if 0 <= part < parts and not between_parts else None
 
     def _weight_tiles(self, number: int, turn: Turn, frames: Sequence[int]) -> Iterator[WeightTile]:
         """The weight tiles of a place, in the order of computation."""
-        if turn.op.name in self._batch.stream.ops:
+        if turn.op.name in self.batch.stream.ops:
             pieces = [
-                [Piece(frame, tile, box) for box in self._cut(turn.index, tile.box)]
+                [(frame, tile, box) for box in self._cut(turn.index, tile.box)]
                 for frame in frames
-                for tile in turn.tiles(self._frames[frame])
+                for tile in turn.tiles(self.frames[frame])
             ]
-            micro_batch = frames[0] // self._batch.frames_of_micro_batch
+            micro_batch = frames[0] // self.batch.frames_of_micro_batch
             yield from weight_tiles_of(number, micro_batch, pieces, partial(self._source, turn.index))
 
     def _cut_anew(self, index: int, box: Box) -> list[Box]:
         """The boxes computed with a single weight tile each, equal in every micro-batch."""
-        wanted = min(self._rooms[index] // self._batch.stream.tiles, MOST_WEIGHT_TILE_BYTES)
-        most = wanted if self._batch.fills else LARGEST_WEIGHT_TILE * wanted
+        wanted = min(self._rooms[index] // self.batch.stream.tiles, MOST_WEIGHT_TILE_BYTES)
+        filled = self.batch.stream.room is not None and not self.batch.low_memory
+        most = wanted if filled else LARGEST_WEIGHT_TILE * wanted
         return cut_in_weight_tiles(box, partial(self._size, self._graph.ops[index]), wanted, most)
 
     def _constants_in_dram(self, index: int, box: Box) -> Block:
@@ -189,7 +168,7 @@ class _Scheduler:
     def _calm(self) -> int:
         """The first op from which on the next micro-batch's inputs have room: no later op's tensors and these inputs
         together exceed the peak."""
-        if self._batch.stream.ops and self._batch.stream.room is not None:
+        if self.batch.stream.ops and self.batch.stream.room is not None:
             held = self._held(None)
             inputs = max(more - each for each, more in zip(held, self._held(0), strict=True))
         else:
@@ -202,19 +181,19 @@ class _Scheduler:
     @cached_property
     def _rooms(self) -> list[int]:
         """Bytes available for weight tiles while each op is computed."""
-        stream = self._batch.stream
+        stream = self.batch.stream
         if stream.room is None:
             return [stream.least_bytes] * len(self._graph.ops)
-        held = self._held(self._calm if self._batch.pipeline.micro_batches > 1 else None)
+        held = self._held(self._calm if self.batch.micro_batches > 1 else None)
         room = max(stream.room, max(held) + stream.least_bytes)
         return [room - each for each in held]
 
     def _held(self, fetched_from: int | None) -> list[int]:
         """Bytes of tensors while each op is computed, on the fullest PE."""
-        wanted = self._batch
+        wanted = self.batch
         return most_held(
             self._graph,
-            [regions for frame, regions in self._regions.items() if frame < wanted.frames_of_micro_batch],
+            [regions for frame, regions in self.regions.items() if frame < wanted.frames_of_micro_batch],
             aliases(self._graph, self._problem.engines),
             late=wanted.low_memory,
             prefetch_distance=wanted.stream.prefetch_distance,
@@ -267,4 +246,4 @@ def _is_deferred(problem: Problem, wanted: Batch, op: Op) -> bool:
     engine, tiles = problem.engines[op.engine], wanted.groups[0][op.name]
     whole = engine.cost(problem.net, op, Box.whole(problem.graph.shape(op.output))).constant_bytes
     computed = max(engine.cost(problem.net, op, tile.box).cycles for tile in tiles)
-    return whole / problem.board.noc.dram_bytes_per_cycle > DEFERRED * wanted.pipeline.interleaved * computed
+    return whole / problem.board.noc.dram_bytes_per_cycle > DEFERRED * wanted.interleaved * computed

@@ -11,17 +11,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 
+from npukit.accel.interface import Engines
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.net.box import Box
+from npukit.net.net import CORE
 from npukit.plan.emit.messages import SIGNAL, Parcel, Traffic, signal
 from npukit.plan.emit.pe_program import Block, use_of
-from npukit.plan.ir.assignment import Tile
+from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.names import Name
 from npukit.plan.tensors.boxes import GRAINS
 from npukit.plan.tensors.dma_copies import LARGEST
-
-WEIGHT_TILE_BYTES = 8 << 10
-"""Default target size of a weight tile in bytes. `WEIGHT_TILES` lists the sizes tried by the planner."""
+from npukit.plan.tensors.graph import Graph
 
 MOST_LISTED = 96 << 10
 """Capacity of a dedicated prefetching PE for weight tile descriptors, in bytes. With half as many a held-out ResNet is
@@ -30,24 +30,23 @@ MOST_LISTED = 96 << 10
 LARGEST_WEIGHT_TILE = 2
 """Largest size of a weight tile, as a multiple of the target size."""
 
+SMALLEST = 256
+"""Bytes of an op's constants, commands included, up to which streaming does not pay."""
+
 MOST_WEIGHT_TILE_BYTES = 32 << 10
 """Largest target size of a weight tile in bytes. Larger weight tiles keep engines waiting for the first."""
-
-WEIGHT_TILES_IN_MEMORY = 3
-"""Default number of weight tiles in a PE's memory: one in use, one ready, one arriving."""
 
 
 @dataclass(frozen=True)
 class StreamWeights:
-    """A strategy: the constants of some ops stay in DRAM and arrive in weight tiles. A PE has room for a few weight
-    tiles.
+    """The constants of some ops stay in DRAM and arrive in weight tiles. A PE has room for a few weight tiles.
 
     Small weight tiles leave more memory; large weight tiles interrupt the engines less often.
     """
 
     ops: frozenset[str] = frozenset()
-    tile_bytes: int = WEIGHT_TILE_BYTES
-    tiles: int = WEIGHT_TILES_IN_MEMORY
+    tile_bytes: int = 8 << 10
+    tiles: int = 3
     """Number of weight tiles on a PE together: the first in use, the others ready or arriving."""
     room: int | None = None
     """Bytes of tensors and weight tiles together on a PE, or the need of the fullest PE if larger. Weight tiles are
@@ -65,28 +64,25 @@ class StreamWeights:
         return replace(self, ops=frozenset(ops))
 
 
-@dataclass(frozen=True)
-class Piece:
-    """The part of a tile that is computed with one weight tile. `box`: the piece's part of the output."""
-
-    frame: int
-    tile: Tile
-    box: Box
+Piece = tuple[int, Tile, Box]
+"""The part of a tile that is computed with one weight tile: frame, tile, and the piece's part of the output."""
 
 
 @dataclass(frozen=True, eq=False)
 class WeightTile:
-    """Constants shared by pieces of one op: in DRAM (`source`), and temporarily on the PEs of the pieces (`block`)."""
+    """Constants shared by pieces of one op: in DRAM (`source`), and temporarily on the PEs of the pieces (`block`).
+
+    `place`: the index of the op's turn among all turns of the batch.
+    """
 
     place: int
-    """The index of the op's turn among all turns of the batch."""
     source: Block
     block: Block
     pieces: tuple[Piece, ...]
 
     @property
     def pes(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(piece.tile.pe for piece in self.pieces))
+        return tuple(dict.fromkeys(tile.pe for _, tile, _ in self.pieces))
 
 
 def cut_in_weight_tiles(box: Box, size: Callable[[Box], int], weight_tile_bytes: int, most: int) -> list[Box]:
@@ -114,65 +110,30 @@ def weight_tiles_of(
     for number, same in enumerate(zip_longest(*pieces), 1):
         shared: dict[Block, list[Piece]] = {}
         for piece in filter(None, same):
-            shared.setdefault(source_of(piece.box), []).append(piece)
+            shared.setdefault(source_of(piece[2]), []).append(piece)
         for source, found in shared.items():
             block = Block(str(Name(source.name, micro_batch, number=number)), source.bytes, source.name)
             yield WeightTile(place, source, block, tuple(found))
 
 
-class Residence:
-    """The weight tiles of a batch in order of use, with the time and the PE of each fetch.
+def prefetchers_of(
+    fetched: Iterable[WeightTile], rooms: Mapping[int, int], groups: int
+) -> tuple[dict[Hashable, int], bool]:
+    """The PE that fetches each weight tile, by use, the same in every micro-batch; and True if the descriptors of all
+    weight tiles have room on the dedicated PEs.
 
-    `rooms`: bytes on a PE for each weight tile and the predecessors still in use. `least`: number of weight tiles that
-    always have room, even if too large. `places`: number of places in the batch. `prefetch_distance`: places by which a
-    weight tile may arrive early. `groups`: number of replica groups; the weight tiles are those of one group.
-    `output_bytes`: bytes of the batch's outputs on the root.
+    A weight tile goes to the PE with the fewest bytes of descriptors: a dedicated PE with room, else a PE that computes
+    with the weight tile. `fetched`: the weight tiles of one group of `groups`, by time. `rooms`: bytes for descriptors
+    on each dedicated PE.
     """
-
-    def __init__(
-        self,
-        rooms: Mapping[WeightTile, int],
-        least: int,
-        places: int,
-        prefetch_distance: int,
-        prefetchers: Sequence[int],
-        groups: int,
-        root: int,
-        output_bytes: int,
-    ) -> None:
-        self._groups = groups
-        self._list_rooms = {pe: max(MOST_LISTED - (output_bytes if pe == root else 0), 0) for pe in prefetchers}
-        self._listed: Counter[int] = Counter()
-        """Bytes of each PE's weight tile descriptors, with their lists of destinations."""
-        self._prefetchers: dict[Hashable, int] = {}
-        self._asked: dict[int | WeightTile, list[WeightTile]] = {}
-        for moment, tile in _moments(tuple(rooms), _replaced_by(rooms, least), places, prefetch_distance):
-            self._asked.setdefault(moment, []).append(tile)
-            self._list(tile)
-
-    @property
-    def are_listed_apart(self) -> bool:
-        """True if the dedicated prefetching PEs have room for the descriptors of all weight tiles."""
-        return self._listed.total() <= sum(self._list_rooms.values())
-
-    def asked(self, moment: int | WeightTile) -> Sequence[WeightTile]:
-        """The weight tiles to fetch before a place, or after all PEs have computed with another weight tile."""
-        return self._asked.get(moment, ())
-
-    def prefetcher(self, tile: WeightTile) -> int:
-        """The PE that fetches a weight tile, the same in every micro-batch."""
-        return self._prefetchers[use_of(tile.block, 1)]
-
-    def _list(self, tile: WeightTile) -> None:
-        """Assign a weight tile to the prefetching PE with the fewest bytes of descriptors. Dedicated PEs with room come
-        first, else a PE that computes with the weight tile."""
+    found, listed = dict[Hashable, int](), Counter[int]()
+    for tile in fetched:
         use = use_of(tile.block, 1)
-        if use in self._prefetchers:
-            return
-        roomy = [pe for pe, room in self._list_rooms.items() if self._listed[pe] < room]
-        found = min(roomy or tile.pes, key=self._listed.__getitem__)
-        self._prefetchers[use] = found
-        self._listed[found] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(tile.pes) * self._groups
+        if use not in found:
+            roomy = [pe for pe, room in rooms.items() if listed[pe] < room]
+            found[use] = pe = min(roomy or tile.pes, key=listed.__getitem__)
+            listed[pe] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(tile.pes) * groups
+    return found, listed.total() <= sum(rooms.values())
 
 
 def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:
@@ -185,29 +146,35 @@ def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:
     traffic.send([Parcel(prefetcher, "", DRAM, wanted.source, wanted.source.box, to, parts)])
 
 
-def _moments(
-    tiles: Sequence[WeightTile], replaced: Mapping[WeightTile, set[WeightTile]], places: int, prefetch_distance: int
-) -> Iterator[tuple[int | WeightTile, WeightTile]]:
-    """Each weight tile, with the moment of the fetch: before a place, or after another weight tile has been used and
-    leaves room."""
-    behind: dict[WeightTile, list[WeightTile]] = {}
-    for tile in tiles:
+def fetches_of(
+    rooms: Mapping[WeightTile, int], least: int, places: int, prefetch_distance: int
+) -> dict[int | WeightTile, list[WeightTile]]:
+    """The weight tiles to fetch at each moment: before a place, or after another weight tile has been used and leaves
+    room.
+
+    `rooms`: bytes on a PE for each weight tile, in order of use, and the predecessors still in use. `least`: number of
+    weight tiles that always have room, even if too large. `places`: number of places in the batch.
+    `prefetch_distance`: places by which a weight tile may arrive early.
+    """
+    replaced, behind = _replaced_by(rooms, least), dict[WeightTile, list[WeightTile]]()
+    for tile in rooms:
         for each in replaced[tile]:
             behind.setdefault(each, []).append(tile)
-    hindering = {tile: len(replaced[tile]) for tile in tiles}
-    closed, used = deque(tiles), deque(tiles)
-    opened = set[WeightTile]()
+    hindering = {tile: len(replaced[tile]) for tile in rooms}
+    closed, used, opened = deque(rooms), deque(rooms), set[WeightTile]()
+    found: dict[int | WeightTile, list[WeightTile]] = {}
     for place in range(places):
         while closed and closed[0].place <= place + prefetch_distance:
             opened.add(tile := closed.popleft())
             if not hindering[tile]:
-                yield place, tile
+                found.setdefault(place, []).append(tile)
         while used and used[0].place == place:
             done = used.popleft()
             for tile in behind.get(done, ()):
                 hindering[tile] -= 1
                 if tile in opened and not hindering[tile]:
-                    yield done, tile
+                    found.setdefault(done, []).append(tile)
+    return found
 
 
 def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile, set[WeightTile]]:
@@ -226,3 +193,13 @@ def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile
             before.append(each)
             found[each] |= {gone[pe]} if pe in gone else set()
     return found
+
+
+def heaviest_ops(graph: Graph, engines: Engines, assignment: Assignment) -> list[str]:
+    """Ops with constants worth streaming, the heaviest first."""
+    sizes = {
+        op.name: max(engines[op.engine].cost(graph.net, op, tile.box).constant_bytes for tile in assignment[op.name])
+        for op in graph.ops
+        if op.engine != CORE and assignment[op.name]
+    }
+    return sorted((name for name in sizes if sizes[name] > SMALLEST), key=lambda name: (-sizes[name], name))

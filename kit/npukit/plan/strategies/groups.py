@@ -200,7 +200,7 @@ def _interleaved(problem: Problem, first: _Trial, best: float) -> _Trials:
     """Trials with more and more interleaved frames, as long as the interval shortens."""
     found = [first]
     for count in INTERLEAVED:
-        batch = replace(first.batch, pipeline=replace(first.batch.pipeline, interleaved=count))
+        batch = replace(first.batch, interleaved=count)
         more = yield from _first(problem, batch, min(best, _least(found)))
         if _least(more) >= _least(found):
             break
@@ -243,7 +243,7 @@ def _in_micro_batches(problem: Problem, waiting: Sequence[_Trial], best: float) 
         for count in range(2, MOST_MICRO_BATCHES + 1):
             if trial.interval_in(MOST_MICRO_BATCHES, settled) >= min(best, _least(found)):
                 break
-            longer = replace(last.batch, pipeline=replace(last.batch.pipeline, micro_batches=count))
+            longer = replace(last.batch, micro_batches=count)
             tried = yield from _trial(problem, longer)
             if not tried:
                 break
@@ -258,8 +258,8 @@ def _other_tiles(problem: Problem, best: _Trial) -> _Trials:
     found, streamed = list[_Trial](), best.batch.stream.ops
     for stream in OTHER_TILES if streamed else ():
         batch = replace(best.batch, stream=stream.of(streamed), flags=NO_FLAGS)
-        for count in range(best.batch.pipeline.micro_batches, MOST_MICRO_BATCHES + 1):
-            tried = yield from _trial(problem, replace(batch, pipeline=replace(batch.pipeline, micro_batches=count)))
+        for count in range(best.batch.micro_batches, MOST_MICRO_BATCHES + 1):
+            tried = yield from _trial(problem, replace(batch, micro_batches=count))
             if not tried:
                 break
             found += tried

@@ -9,8 +9,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import replace
 
 from npukit.plan.batch.batch import Batch
-from npukit.plan.batch.weight_streaming import all_streamed
-from npukit.plan.batch.weight_tiles import StreamWeights
+from npukit.plan.batch.weight_tiles import StreamWeights, heaviest_ops
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.candidate import Candidate, Lacks, Outcome, Proposals
 from npukit.plan.strategies.drafts import PES_OF_A_PREFETCHER
@@ -79,5 +78,6 @@ def _of_size(problem: Problem, size: int) -> Batch:
     )
     order = problem.order
     groups = tuple(groups_of(search.best(PRICE), order, size))
-    batch = Batch(groups, stream=LEAST_WEIGHT_TILES, prefetchers=tuple(order[: len(order) % size]))
-    return all_streamed(problem, replace(batch, low_memory=True, in_pages=True))
+    stream = LEAST_WEIGHT_TILES.of(heaviest_ops(problem.graph, problem.engines, groups[0]))
+    prefetchers = tuple(order[: len(order) % size])
+    return Batch(groups, stream=stream, prefetchers=prefetchers, low_memory=True, in_pages=True)

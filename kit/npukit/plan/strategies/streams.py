@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import bands_for
-from npukit.plan.batch.weight_streaming import WEIGHT_TILES, heaviest_ops
-from npukit.plan.batch.weight_tiles import StreamWeights
+from npukit.plan.batch.weight_tiles import StreamWeights, heaviest_ops
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
 from npukit.plan.search.candidate import Candidate, Lacks, Outcome, Proposals
@@ -17,6 +16,9 @@ from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.06)
 """Cycles per byte of constants on a PE (`planner_constants.py frame`)."""
+
+WEIGHT_TILES = tuple(StreamWeights(tile_bytes=size << 10, tiles=tiles) for size in (8, 16, 32) for tiles in (3, 2))
+"""Weight tiles to try. A few small weight tiles leave more memory, many large weight tiles keep the engines busy."""
 
 FRUGAL = 4
 """Divisor of a PE's memory: the room for a tile's inputs and output where nothing else fits."""
