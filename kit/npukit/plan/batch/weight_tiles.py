@@ -15,7 +15,7 @@ from npukit.accel.interface import Engines
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.net.box import Box
 from npukit.net.net import CORE
-from npukit.plan.emit.messages import SIGNAL, Parcel, Traffic, signal
+from npukit.plan.emit.messages import Parcel, Traffic, signal
 from npukit.plan.emit.pe_program import Block, use_of
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.names import Name
@@ -138,7 +138,7 @@ def prefetchers_of(
 
 def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:
     """Emit the credits of the computing PEs, then the fetch by the prefetching PE."""
-    credit = Block(f"credit for {wanted.block.name}", SIGNAL)
+    credit = Block(f"credit for {wanted.block.name}")
     traffic.send([signal(pe, credit, [prefetcher]) for pe in wanted.pes if pe != prefetcher])
     traffic.wait_for(prefetcher, credit)
     parts = -(-wanted.source.bytes // LARGEST)

@@ -12,7 +12,7 @@ from npukit.accel.interface import Accelerator, Cost
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import CORE, Op
-from npukit.plan.emit.messages import NO_FLAGS, OUTPUTS_FLAG, SIGNAL, Parcel, Traffic, UsualFlags, signal
+from npukit.plan.emit.messages import NO_FLAGS, OUTPUTS_FLAG, Parcel, Traffic, UsualFlags, signal
 from npukit.plan.emit.pe_program import Block, Held, PeProgram
 from npukit.plan.emit.regions import Ends, Region, Regions, Transfer, copies_to, transfers_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
@@ -87,7 +87,7 @@ class Emitter:
             self._start(first, rest)
 
     def _start(self, pe: int, others: Sequence[int]) -> None:
-        go = Block("go", SIGNAL)
+        go = Block("go")
         if others:
             self.traffic.send([signal(pe, go, others)])
         for other in others:
@@ -146,7 +146,7 @@ class Emitter:
             for pe, _ in parcel.destinations:
                 if pe not in (parcel.sender, DRAM):
                     asked.setdefault(pe, []).append(parcel.sender)
-        room = Block(in_frame(ROOM + tensor, frames[0]), SIGNAL)
+        room = Block(in_frame(ROOM + tensor, frames[0]))
         self._room.update(dict.fromkeys(((frame, tensor) for frame in frames), room))
         self.traffic.send([signal(pe, room, list(dict.fromkeys(senders))) for pe, senders in asked.items()])
 
@@ -221,7 +221,7 @@ class Emitter:
         self.traffic.wait_for(pe, *reads)
         if self._patient:
             self.traffic.note_arrived(pe, pe)
-        sending = {sent.held for sent in self._program(pe).sending}
+        sending = {held for held, _ in self._program(pe).sending}
         if not self._patient or not sending.isdisjoint(self._overwritten(pe, target)):
             self.traffic.wait_until_sent(pe, frame)
         self.traffic.follow(pe, engine, chained=self.engines[engine].commands is not None)
@@ -238,7 +238,7 @@ class Emitter:
 
     def _alias(self, program: PeProgram, source: Region | None, target: Region) -> None:
         """Let a result alias an operand after the operand's last use."""
-        kept = {*program.kept, *(sent.held for sent in program.sending)}
+        kept = {*program.kept, *(held for held, _ in program.sending)}
         if source and source.tensor not in self.graph.outlasting and source not in kept:
             program.aliases[source] = target
 
@@ -296,12 +296,12 @@ class Emitter:
 
         The signals reach the router of DRAM behind the outputs, and DRAM serves requests in order.
         """
-        senders = [pe for pe, program in self.traffic.programs.items() if any(not s.arriving for s in program.sending)]
+        senders = [pe for pe, program in self.traffic.programs.items() if any(not to for _, to in program.sending)]
         if not senders:
             return
         for pe in senders:
             self.traffic.wait_until_sent(pe)
-        stored = Block("stored", SIGNAL)
+        stored = Block("stored")
         self.traffic.send([signal(pe, stored, [self._root]) for pe in senders if pe != self._root])
         self.traffic.wait_for(self._root, stored)
         frame, tensor = max(self.assignments), self.graph.outputs[0]
@@ -314,7 +314,7 @@ class Emitter:
     def _report_to_the_root(self) -> None:
         """Emit signals to the root from PEs that compute a part of a state after their last message."""
         late = [each for each in self.traffic.programs.values() if each.pe != self._root and not self._has_ended(each)]
-        done = Block("done", SIGNAL)
+        done = Block("done")
         if late and self.graph.kept:
             self.traffic.send([signal(each.pe, done, [self._root]) for each in late])
             self.traffic.wait_for(self._root, done)

@@ -11,7 +11,7 @@ import numpy as np
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
-from npukit.plan.emit.pe_program import Arriving, Block, Held, PeProgram, Running, Sent, use_of
+from npukit.plan.emit.pe_program import Arriving, Block, Held, PeProgram, Running, use_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.vector_clocks import Clocks, Known
 from npukit.plan.ir.plan import NO_FLAG, SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
@@ -21,9 +21,6 @@ OUTPUTS_FLAG = SENT_FLAG + 1
 
 FIRST_FREE_FLAG = OUTPUTS_FLAG + 1
 """The first flag for messages between PEs."""
-
-NEVER = 1 << 62
-"""A step number later than any step."""
 
 FIRMWARE_FLAGS = 3
 """Number of a PE's last flags that belong to the firmware (`noc_copy`, `noc_call`). The third from the end synchronises
@@ -47,9 +44,6 @@ UsualFlags = Mapping[tuple[object, ...], tuple[int, ...]]
 """The flags taken so far for each use, by PE and use (`use_of`), the latest first."""
 
 NO_FLAGS: UsualFlags = MappingProxyType({})
-
-SIGNAL = 0
-"""Payload bytes of a message sent for the flag only."""
 
 
 def descriptor_bytes(parts: int, reached: int) -> int:
@@ -117,7 +111,7 @@ class Traffic:
         """
         program = self.programs[pe]
         count = len(program.sending)
-        while count and frame not in (None, getattr(program.sending[count - 1].held, "frame", None)):
+        while count and frame not in (None, getattr(program.sending[count - 1][0], "frame", None)):
             count -= 1
         if count:
             self._may_be_overwritten(program, count, self.step(pe, Wait(SENT_FLAG, program.arrived + count)))
@@ -136,15 +130,20 @@ class Traffic:
         """Release the sources of a PE's messages up to the last arrival known to PE `to`. Messages leave in order: all
         earlier messages have left as well."""
         program, known = self.programs[pe], self.known_to(to)
-        count = max((n for n, sent in enumerate(program.sending, 1) if sent.has_arrived(known)), default=0)
+
+        def has_arrived(pe: int, message: Arriving) -> bool:
+            return message.awaited is not None and known.of(pe) > message.awaited
+
+        arrived = (to and all(has_arrived(*each) for each in to) for _, to in program.sending)
+        count = max((n for n, each in enumerate(arrived, 1) if each), default=0)
         self._may_be_overwritten(program, count, len(program.steps) - 1)
         program.arrived += count
 
     @staticmethod
     def _may_be_overwritten(program: PeProgram, count: int, step: int) -> None:
         """Reserve the sources of the first `count` messages up to a step, then forget the messages."""
-        for sent in program.sending[:count]:
-            program.use(sent.held, step)
+        for held, _ in program.sending[:count]:
+            program.use(held, step)
         del program.sending[:count]
 
     def overlap(self, pe: int, engine: str, reads: Collection[Held], writes: Collection[Held]) -> None:
@@ -218,7 +217,7 @@ class Traffic:
                 tries=["fewer PEs: --pes N"],
             )
         self.usual_flags[use] = (flag, *(other for other in usual if other != flag))
-        self._free_from[places, flag] = NEVER
+        self._free_from[places, flag] = np.iinfo(np.int64).max
         for pe, held in destinations:
             self.programs[pe].flags[held] = flag
 
@@ -236,11 +235,11 @@ class Traffic:
         step = self.step(parcel.sender, Send(len(self.messages) - 1))
         if parcel.source_pe == parcel.sender:
             program.use(parcel.source, step)
-            program.sending.append(Sent(parcel.source, arriving))
+            program.sending.append((parcel.source, arriving))
             program.aliases.pop(parcel.source, None)  # the source leaves once more
         reached = sum(replicas.times(pe, sender) for pe, _ in parcel.destinations)
         size = descriptor_bytes(parcel.parts, reached)
-        if isinstance(parcel.source, Block) and parcel.source.bytes == SIGNAL:
+        if isinstance(parcel.source, Block) and not parcel.source.bytes:
             program.signals[step] = reached
             program.signal_bytes += size
         else:

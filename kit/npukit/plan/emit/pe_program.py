@@ -15,10 +15,11 @@ from npukit.plan.ir.plan import Compute, Step
 
 @dataclass(frozen=True)
 class Block:
-    """Bytes outside any tensor: streamed constants, or the payload of a signal."""
+    """Bytes outside any tensor: streamed constants, or a signal."""
 
     name: str
-    bytes: int
+    bytes: int = 0
+    """0 for a signal, a message sent for the flag only."""
     source: str | None = None
     """The buffer in DRAM with the streamed constants."""
 
@@ -65,19 +66,9 @@ class Arriving:
     awaited: int | None = None
 
 
-@dataclass
-class Sent:
-    """The source of a message, in use until the sender knows the message to have left. `arriving`: the message in
-    flight to each receiver; empty for DRAM."""
-
-    held: Held
-    arriving: Sequence[tuple[int, Arriving]]
-
-    def has_arrived(self, known: Known) -> bool:
-        """True if `known` implies that every receiver has waited for the message."""
-        return bool(self.arriving) and all(
-            each.awaited is not None and known.of(pe) > each.awaited for pe, each in self.arriving
-        )
+Sent = tuple[Held, Sequence[tuple[int, Arriving]]]
+"""The source of a message, in use until the sender knows the message to have left, and the message in flight to each
+receiver; none to DRAM."""
 
 
 @dataclass

@@ -101,62 +101,59 @@ def regions_of(
     tile has a separate region if the tile is a small part of the box read by the PE, because the tile exists before the
     rest.
     """
-    found = _Regions(graph, frame, between, low_memory=low_memory)
-    for name in graph.net.inputs:
-        found.own(ends.inputs, name, Box.whole(graph.shape(name)))
-    for op in graph.ops:
-        for tile in assignment[op.name]:
-            for name in (op.output, *(state for state, becomes in graph.kept.items() if becomes == op.output)):
-                found.own(tile.pe, name, tile.box)
+    found = _own_regions(graph, assignment, ends.inputs, frame, between)
+
+    def need(pe: int, tensor: str, index: int, box: Box) -> None:
+        """Add a need to the first region that may share its bytes, else to a new region."""
+        held = found[tensor].get(pe, ())
+        shared = (at for at, each in enumerate(held) if _may_share(graph, each, box, between, low_memory=low_memory))
+        place = next(shared, None)
+        if place is None:
+            found[tensor][pe] = (*held, Region(frame, pe, tensor, len(held) + 1, box, needs=((index, box),)))
+        else:
+            found[tensor][pe] = (*held[:place], held[place].with_need(index, box), *held[place + 1 :])
+
     for index, op in enumerate(graph.ops):
         for tile in assignment[op.name]:
             for home, box in dict.fromkeys(graph.needs_of(op, tile.box)):
-                found.need(tile.pe, home, index, box)
+                need(tile.pe, home, index, box)
     for name in graph.outputs:
-        found.need(ends.outputs, name, len(graph.ops), Box.whole(graph.shape(name)))
-    return found.by_tensor
+        need(ends.outputs, name, len(graph.ops), Box.whole(graph.shape(name)))
+    return found
 
 
-class _Regions:
-    """The regions of a frame under construction."""
-
-    def __init__(self, graph: Graph, frame: int, between: Collection[str], *, low_memory: bool) -> None:
-        self._graph, self._frame, self._between, self._low_memory = graph, frame, between, low_memory
-        self.by_tensor: dict[str, dict[int, tuple[Region, ...]]] = {name: {} for name in graph.consumers}
-        self._kept = {*graph.kept, *graph.kept.values()}
-
-    def own(self, pe: int, tensor: str, box: Box) -> None:
-        found = self.by_tensor[tensor]
-        regions = found.get(pe, ())
-        if regions and tensor not in self._between:
-            whole = regions[0].box.hull(box)
-            found[pe] = (replace(regions[0], box=whole, owned=whole),)
+def _own_regions(
+    graph: Graph, assignment: Assignment, inputs: int, frame: int, between: Collection[str]
+) -> dict[str, dict[int, tuple[Region, ...]]]:
+    """The regions of inputs, tiles and states on their PEs. All tiles of a PE share a region, except in bands."""
+    own = [(inputs, name, Box.whole(graph.shape(name))) for name in graph.net.inputs]
+    for op in graph.ops:
+        names = (op.output, *(state for state, becomes in graph.kept.items() if becomes == op.output))
+        own += [(tile.pe, name, tile.box) for name in names for tile in assignment[op.name]]
+    found: dict[str, dict[int, tuple[Region, ...]]] = {name: {} for name in graph.consumers}
+    for pe, name, box in own:
+        held = found[name].get(pe, ())
+        if held and name not in between:
+            whole = held[0].box.hull(box)
+            found[name][pe] = (replace(held[0], box=whole, owned=whole),)
         else:
-            found[pe] = (*regions, Region(self._frame, pe, tensor, len(regions) + 1, box, owned=box))
+            found[name][pe] = (*held, Region(frame, pe, name, len(held) + 1, box, owned=box))
+    return found
 
-    def need(self, pe: int, tensor: str, index: int, box: Box) -> None:
-        """Add a need to the first region whose hull with the box is no larger than their sum, else to a new region."""
-        found = self.by_tensor[tensor]
-        regions = found.get(pe, ())
-        for place, region in enumerate(regions):
-            if self._may_share(region, box):
-                found[pe] = (*regions[:place], region.with_need(index, box), *regions[place + 1 :])
-                return
-        new = Region(self._frame, pe, tensor, len(regions) + 1, box, needs=((index, box),))
-        found[pe] = (*regions, new)
 
-    def _may_share(self, region: Region, box: Box) -> bool:
-        if not self._graph.shows(region.tensor, region.box.hull(box)):
-            return False
-        if region.owned and region.tensor in self._kept:
-            return region.box.contains(box)
-        ends = (region.box.start[-1:], region.box.stop[-1:])
-        if region.tensor in self._between and ends != (box.start[-1:], box.stop[-1:]):
-            return False
-        together = region.box.hull(box).elements
-        if self._low_memory and region.owned and together > SMALL_PART * region.owned.elements:
-            return False
-        return together <= region.box.elements + box.elements
+def _may_share(graph: Graph, region: Region, box: Box, between: Collection[str], *, low_memory: bool) -> bool:
+    """True if the hull of a region with a further box is no larger than their sum."""
+    hull = region.box.hull(box)
+    if not graph.shows(region.tensor, hull):
+        return False
+    if region.owned and (region.tensor in graph.kept or region.tensor in graph.kept.values()):
+        return region.box.contains(box)
+    ends = (region.box.start[-1:], region.box.stop[-1:])
+    if region.tensor in between and ends != (box.start[-1:], box.stop[-1:]):
+        return False
+    if low_memory and region.owned and hull.elements > SMALL_PART * region.owned.elements:
+        return False
+    return hull.elements <= region.box.elements + box.elements
 
 
 @dataclass(frozen=True)
@@ -166,11 +163,6 @@ class Transfer:
     box: Box
     source: Region
     destinations: tuple[Region, ...]
-
-    @property
-    def number(self) -> int:
-        """The number of the destination regions: the tensor's first, second, ... region on each PE."""
-        return self.destinations[0].number
 
     @property
     def first_reader(self) -> int:
