@@ -21,7 +21,7 @@ from npukit.codegen.table import TABLE, TableProgram
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import keys_of_steps, layer_places
 from npukit.plan.ir.plan import PAGES, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait, orders_name
-from npukit.plan.ir.purposes import Purposes
+from npukit.plan.ir.purposes import purposes
 from npukit.plan.predict.memory import control_bytes
 
 NOC_HEADER = "noc.h"
@@ -86,10 +86,8 @@ def enclosed(
     return replace(program, table=table, spans=spans, records=(*records, *table.records()), headers=headers)
 
 
-def gather(
-    net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator], purposes: Purposes | None = None
-) -> Program:
-    """The program of one PE. `purposes`: the contents of all messages of the plan, if already known."""
+def gather(net: Net, plan: Plan, pe: PePlan, engines: Mapping[str, Accelerator]) -> Program:
+    """The program of one PE."""
     arena = Arena(net, pe)
     parts = lower_parts(net, pe, arena, engines)
     descriptors = Descriptors(net, plan, pe.pe, arena)
@@ -105,7 +103,7 @@ def gather(
         records, spans = tuple(table.records()), tuple(table.spans())
     else:
         runs = list(_runs(_pieces(pe.steps, parts)))
-        steps = tuple(_with_purposes(runs, descriptors, parts, (purposes or Purposes(plan)).of(pe)))
+        steps = tuple(_with_purposes(runs, descriptors, parts, purposes(plan, pe)))
         records, spans = tuple(_records(runs, descriptors)), tuple(len(run) for run in runs)
     return Program(
         pe=pe.pe,
@@ -128,10 +126,9 @@ def gather(
 def gather_all(net: Net, plan: Plan, board: Board, engines: Engines) -> list[Program]:
     """The programs of all PEs. For PEs of equal groups (`Plan.alike`) everything but messages is made once."""
     firsts = {twin: first for group in plan.alike for twin, first in zip(group, plan.alike[0], strict=True)}
-    purposes = Purposes(plan)
 
     def gathered(pe: PePlan) -> Program:
-        return gather(net, plan, pe, engines_on(engines, board.cpu_of(pe.pe)), purposes)
+        return gather(net, plan, pe, engines_on(engines, board.cpu_of(pe.pe)))
 
     made = {pe.pe: gathered(pe) for pe in plan.pes if firsts.get(pe.pe, pe.pe) == pe.pe}
     return [made.get(pe.pe) or _twin(net, plan, pe, made[firsts[pe.pe]]) or gathered(pe) for pe in plan.pes]

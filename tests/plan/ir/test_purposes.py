@@ -13,7 +13,7 @@ from npukit.board.board import load_board
 from npukit.options import Options
 from npukit.pipeline import compile_network
 from npukit.plan.ir.plan import SENT_FLAG, Plan, Send, Wait
-from npukit.plan.ir.purposes import Purposes
+from npukit.plan.ir.purposes import awaited
 from npukit.plan.ir.text import print_plan
 from npukit.progress import Silent
 
@@ -28,17 +28,16 @@ def plan_of(model: Path, objective: str) -> Plan:
 @pytest.mark.parametrize("objective", ["latency", "throughput"])
 def test_what_a_wait_takes_has_arrived_when_it_passes(objective: str) -> None:
     plan = plan_of(DIGITS, objective)
-    purposes = Purposes(plan)
     for seed in range(5):
-        Interleaving(plan, purposes, random.Random(seed)).run()
+        Interleaving(plan, random.Random(seed)).run()
 
 
 class Interleaving:
     """Executes the sends and waits of a plan, PEs in random order. Each message arrives immediately."""
 
-    def __init__(self, plan: Plan, purposes: Purposes, chance: random.Random) -> None:
+    def __init__(self, plan: Plan, chance: random.Random) -> None:
         self.plan, self.chance = plan, chance
-        self.awaited = {pe.pe: purposes.awaited(pe) for pe in plan.pes}
+        self.awaited = {pe.pe: awaited(plan, pe) for pe in plan.pes}
         self.counted: Counter[tuple[int, int]] = Counter()
         self.arrived: set[tuple[int, int]] = set()
         self.places = {pe.pe: 0 for pe in plan.pes}

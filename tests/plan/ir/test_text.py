@@ -16,7 +16,6 @@ from npukit.net.arrangement import Arrangement
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.weight_tiles import StreamWeights
-from npukit.plan.ir.again import runs
 from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import Plan, Send
 from npukit.plan.ir.store import check_plan, load_plan
@@ -86,11 +85,6 @@ def test_replicas_of_a_pe_that_comes_behind_them_read_back() -> None:
     assert parse_plan(print_plan(moved)) == moved
 
 
-def test_a_micro_batch_more_is_said_again() -> None:
-    lines = [len(pe_lines(batch(micro_batches))) for micro_batches in (6, 7)]
-    assert lines[1] - lines[0] <= 4
-
-
 def test_a_replica_that_differs_is_printed_in_full() -> None:
     plan = batch(2)
     changed = replace(plan, pes=tuple(replace(pe, role=9) if pe.pe == 6 else pe for pe in plan.pes))
@@ -129,22 +123,11 @@ def test_an_arrangement_reads_back() -> None:
     assert parse_plan(print_plan(changed)) == changed
 
 
-def test_runs_are_the_lines_but_for_what_is_counted() -> None:
-    lines = [f"{step}@{frame} frame {frame}" for frame in (0, 2, 4) for step in "abcd"] + ["z@9"]
-    found = [str(run) for run in runs(lines)]
-    assert found[4:] == [
-        "again 0-3, frames 2, micro-batches 0, messages 0",
-        "again 0-3, frames 4, micro-batches 0, messages 0",
-        "z@9",
-    ]
-
-
 WRONG = {
     "plan": ("plan rows on", "plan rows off", "line 1 is not understood"),
     "no model": ("plan rows", "rows", "line 1"),
     "a buffer that is not there": ("= input0@0", "= nothing@0", "is not understood: '.*nothing"),
     "a step out of turn": ("\n  3 ", "\n  4 ", "is not understood"),
-    "steps that are not there": ("again ", "again 9", "again 9"),
     "a PE twice": ("\npe 2 ", "\npe 1 ", "is not understood: 'pe 1"),
     "a replica of nothing": ("pe 6 as 1", "pe 6 as 2", "PE 6 is not as PE 2"),
     "a message that is missing": ("send 0 ", "send 99999 ", "numbers of its messages"),

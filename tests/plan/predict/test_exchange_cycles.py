@@ -12,7 +12,7 @@ from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import PePlan, Plan, Send
-from npukit.plan.ir.purposes import Purposes
+from npukit.plan.ir.purposes import awaited
 from npukit.plan.predict.exchange_cycles import copies_of_many, exchange_cycles, fetch_cycles, hops_between
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import Boxes, from_boxes, grid, to_boxes
@@ -70,8 +70,8 @@ def _taken(first: Boxes, second: Boxes) -> int:
 
 def _exchanging(plan: Plan, pe: PePlan, tensor: str) -> PePlan:
     """The PE's plan reduced to sends of a tensor and waits for the tensor."""
-    awaited = Purposes(plan).awaited(pe)
-    numbers = [(step.message,) if isinstance(step, Send) else awaited.get(place) for place, step in enumerate(pe.steps)]
+    taken = awaited(plan, pe)
+    numbers = [(step.message,) if isinstance(step, Send) else taken.get(place) for place, step in enumerate(pe.steps)]
     kept = [bool(each) and all(plan.messages[number].tensor == tensor for number in each) for each in numbers]
     return replace(pe, steps=tuple(compress(pe.steps, kept)))
 

@@ -12,7 +12,6 @@ from npukit.board.noc import DRAM
 from npukit.errors import NpukitError
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
-from npukit.plan.ir.again import Again
 from npukit.plan.ir.names import Name, in_order
 from npukit.plan.ir.plan import (
     NO_FLAG,
@@ -110,7 +109,6 @@ class _Pe:
     first: int | None = None
     """The PE of the first group to copy; None for a PE in full."""
     buffers: dict[str, Buffer] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     stolen: dict[int, int] = field(default_factory=dict)
 
@@ -217,18 +215,11 @@ class _Parser:
             raise NpukitError(f"it has more than {MOST_STEPS_OF_A_PE:,} steps on a PE, or {MOST_STEPS:,} in all")
 
     def _numbered(self, pe: _Pe, line: str) -> None:
-        """Parse a numbered line: a step, or a repetition of steps."""
         found = _match(_STEP, line)
         if int(found["index"]) != len(pe.steps):
             raise ValueError("the number of the step")
-        again = Again.read(found["step"])
-        self._count(again.count if again else 1, len(pe.steps))
-        lines = [again.of(each) for each in pe.lines[again.first : again.last + 1]] if again else [found["step"]]
-        if again and not 0 < len(lines) == again.count:
-            raise ValueError("steps that are not there")
-        for each in lines:
-            pe.lines.append(each)
-            pe.steps.append(self._step(pe, each))
+        self._count(1, len(pe.steps))
+        pe.steps.append(self._step(pe, found["step"]))
 
     def _step(self, pe: _Pe, text: str) -> Step:
         match text.partition(" ")[0]:

@@ -15,6 +15,7 @@ that the destination bytes are free (`vector_clocks.py` proves it for each landi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -316,6 +317,15 @@ class Plan:
     @cached_property
     def by_pe(self) -> dict[int, PePlan]:
         return {pe.pe: pe for pe in self.pes}
+
+    @cached_property
+    def landing_on(self) -> dict[int, dict[int, list[int]]]:
+        """The numbers of the messages that land on each PE, by flag."""
+        found: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for number, message in enumerate(self.messages):
+            for landing in message.landings:
+                found[landing.pe][landing.flag].append(number)
+        return found
 
     @property
     def home(self) -> int:

@@ -9,39 +9,30 @@ from npukit.board.noc import DRAM
 from npukit.plan.ir.plan import SENT_FLAG, Message, PePlan, Plan, Send, Wait
 
 
-class Purposes:
-    """Describes the sends and waits of one plan.
+def purposes(plan: Plan, pe: PePlan) -> dict[int, str]:
+    """The purpose of each send and wait of a PE, by step number."""
+    arrived, found = awaited(plan, pe), dict[int, str]()
+    for index, step in enumerate(pe.steps):
+        match step:
+            case Send(number):
+                message = plan.messages[number]
+                found[index] = f"{_content(message)} to {_pes(each.pe for each in message.landings)}"
+            case Wait(flag) if flag == SENT_FLAG:
+                found[index] = "sent messages have left"
+            case Wait():
+                found[index] = _arrivals([plan.messages[number] for number in arrived[index]])
+    return found
+
+
+def awaited(plan: Plan, pe: PePlan) -> dict[int, tuple[int, ...]]:
+    """The messages taken by each wait of a PE, by step number.
 
     A flag is reused only after waits for everything counted before (`Traffic.send`). The waits for a flag therefore
     take the messages to the flag in the order of their numbers.
     """
-
-    def __init__(self, plan: Plan) -> None:
-        self._messages = plan.messages
-        self._landing: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for number, message in enumerate(plan.messages):
-            for landing in message.landings:
-                self._landing[landing.pe][landing.flag].append(number)
-
-    def of(self, pe: PePlan) -> dict[int, str]:
-        """The purpose of each send and wait of a PE, by step number."""
-        awaited, found = self.awaited(pe), dict[int, str]()
-        for index, step in enumerate(pe.steps):
-            match step:
-                case Send(number):
-                    message = self._messages[number]
-                    found[index] = f"{_content(message)} to {_pes(each.pe for each in message.landings)}"
-                case Wait(flag) if flag == SENT_FLAG:
-                    found[index] = "sent messages have left"
-                case Wait():
-                    found[index] = _arrivals([self._messages[number] for number in awaited[index]])
-        return found
-
-    def awaited(self, pe: PePlan) -> dict[int, tuple[int, ...]]:
-        """The messages taken by each wait of a PE, by step number."""
-        landing = {flag: deque(numbers) for flag, numbers in self._landing[pe.pe].items()}
-        waits = ((i, step) for i, step in enumerate(pe.steps) if isinstance(step, Wait) and step.flag != SENT_FLAG)
-        return {i: tuple(landing[step.flag].popleft() for _ in range(step.count)) for i, step in waits}
+    landing = {flag: deque(numbers) for flag, numbers in plan.landing_on[pe.pe].items()}
+    waits = ((i, step) for i, step in enumerate(pe.steps) if isinstance(step, Wait) and step.flag != SENT_FLAG)
+    return {i: tuple(landing[step.flag].popleft() for _ in range(step.count)) for i, step in waits}
 
 
 def _arrivals(messages: Sequence[Message]) -> str:

@@ -1,4 +1,4 @@
-"""Text form of a plan, with repetitions printed once. `ir/parse.py` reads it back to an equal plan.
+"""Text form of a plan, with equal PEs printed once. `ir/parse.py` reads it back to an equal plan.
 
     plan digits_int8 on pe-mesh for throughput
     predicted latency 5210 interval 1302
@@ -15,15 +15,13 @@
       3 wait 4 x 1  # conv2d_0 from PE 2
       4 join mac_array
       5 restore memory_0@0
-      20 again 0-5, frames 2, micro-batches 1, messages 12
       stolen 1:12
     pe 3 as 1
 
 `@` marks the frame of a name, `%` the micro-batch, `#` the number if a PE has several. A box is omitted if it equals
-the whole box of the buffer or the message. Streamed constants lie in DRAM under their own name. `again` repeats earlier
-steps, with offsets for frames, micro-batches and messages. A PE `as` another copies its counterpart in the groups of
-`alike` (`ir/replicas.py`). `stolen`: the predicted cycles taken by messages from engines, by step. The purpose of a
-wait, behind `#`, is a comment for readers.
+the whole box of the buffer or the message. Streamed constants lie in DRAM under their own name. A PE `as` another
+copies its counterpart in the groups of `alike` (`ir/replicas.py`). `stolen`: the predicted cycles taken by messages
+from engines, by step. The purpose of a wait, behind `#`, is a comment for readers.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ from itertools import groupby
 
 from npukit.board.noc import DRAM
 from npukit.net.text import quoted
-from npukit.plan.ir.again import Again, runs
 from npukit.plan.ir.names import has_frames, read_name
 from npukit.plan.ir.plan import (
     NO_FLAG,
@@ -50,7 +47,7 @@ from npukit.plan.ir.plan import (
     View,
     Wait,
 )
-from npukit.plan.ir.purposes import Purposes
+from npukit.plan.ir.purposes import purposes
 from npukit.plan.ir.replicas import replicas_in
 
 
@@ -92,7 +89,7 @@ class _Printer:
     """Prints each PE of a plan in full."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan, self._purposes = plan, Purposes(plan)
+        self._plan = plan
         self._dram = {buffer.name: buffer for buffer in plan.dram}
         self._several = plan.frames > 1
 
@@ -106,15 +103,9 @@ class _Printer:
             + (f" banks {','.join(map(str, memory.banks))}" if memory.banks else "")
         )
         yield from (f"  {line}" for line in _buffers(pe.buffers))
-        texts, purposes, index = [self._step(pe, step) for step in pe.steps], self._purposes.of(pe), 0
-        for run in runs(texts):
-            if isinstance(run, Again):
-                yield f"  {index} {run}"
-                index += run.count
-            else:
-                waited = isinstance(pe.steps[index], Wait)
-                yield f"  {index} {run}" + (f"  # {purposes[index]}" if waited else "")
-                index += 1
+        content = purposes(self._plan, pe)
+        for index, step in enumerate(pe.steps):
+            yield f"  {index} {self._step(pe, step)}" + (f"  # {content[index]}" if isinstance(step, Wait) else "")
 
     def _step(self, pe: PePlan, step: Step) -> str:
         match step:
