@@ -28,7 +28,7 @@ from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.planner import Planned, plan_around, plan_with_kernels
-from npukit.plan.predict.kernel_code import with_kernel_code
+from npukit.plan.predict.kernels import with_kernel_code
 from npukit.plan.predict.memory import FIRMWARE_BYTES, WORKER_BYTES, with_code
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph

@@ -186,7 +186,7 @@ def test_a_border_need_not_carry_whole_bytes_a_cycle(tmp_path: Path) -> None:
     two = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
     Path(two).write_text(Path(two).read_text().replace("link_bytes_per_cycle = 4", "link_bytes_per_cycle = 2.5"))
     assert run({0: [send(0, 16, 64)]}, 32, two)[16] == [20 + 3 * 4 + 40 + 26]
-    assert Links(load_board(two)).carry(0, 0, 0, [16], 4).arrived == {16: 20 + 3 * 4 + 40 + 26}
+    assert Links(load_board(two)).carry(0, 0, 0, [16], 4)[1] == {16: 20 + 3 * 4 + 40 + 26}
 
 
 def test_chips_of_a_hexagonal_torus_are_linked_around_and_corner_to_corner(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_chips_of_a_hexagonal_torus_are_linked_around_and_corner_to_corner(tmp_p
     assert [sum(link.border for link in ways[0].path(*each)) for each in there.items()] == [1, 1, 2, 1, 1]
     assert ways[0].path(15, 4 * 16) == (Link(0, 4, border=True),)
     for pe, to in there.items():
-        assert woken[to] == [ways[1].carry(0, pe, pe, [to], 4).arrived[to]]
+        assert woken[to] == [ways[1].carry(0, pe, pe, [to], 4)[1][to]]
 
 
 def test_a_border_has_two_links(tmp_path: Path) -> None:

@@ -91,9 +91,9 @@ def twins(board: Board, plan: Plan) -> Iterator[tuple[int, int]]:
 def _signal_cycles(board: Board, root: int, chips: Sequence[int]) -> int:
     """Cycles from the root's start signal to the other leaders until the last answer. A signal is a flit."""
     network, leaders = Links(board), [twin(board, root, chips[0], chip) for chip in chips[1:]]
-    started = network.carry(DOORBELL_CYCLES, root, root, leaders, 1).arrived
+    started = network.carry(DOORBELL_CYCLES, root, root, leaders, 1)[1]
     answers = sorted((at + WAKE_CYCLES + DOORBELL_CYCLES, leader) for leader, at in started.items())
-    return WAKE_CYCLES + max(network.carry(at, pe, pe, [root], 1).arrived[root] for at, pe in answers)
+    return WAKE_CYCLES + max(network.carry(at, pe, pe, [root], 1)[1][root] for at, pe in answers)
 
 
 def _dead_on(board: Board, chip: int) -> set[int]:

@@ -102,7 +102,7 @@ def _spent(summary: dict[str, Any], bench: dict[str, Any] | None) -> Mapping[str
     """The figure of each row: cycles of the frame if known, else cycles of the slowest PE, or instructions."""
     if bench is None or adds_up(bench):
         found = FrameTable.from_json(bench["frame"] if bench else summary["frame"])
-        return {row.name: row.cycles for row in found.rows}
+        return dict(found.rows)
     column = "instructions" if bench["latency_cycles"] is None else "cycles"
     return {layer["name"]: layer[column] or 0 for layer in bench["layers"]}
 

@@ -17,8 +17,7 @@ from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
-from npukit.plan.predict.kernel_code import with_kernel_code
-from npukit.plan.predict.kernels import with_kernels
+from npukit.plan.predict.kernels import with_kernel_code, with_kernels
 from npukit.plan.predict.memory import lacking_of, missing_bytes
 from npukit.plan.predict.simulate import ROUNDS, with_predictions
 from npukit.plan.search.bound import lacking_on_root, least_cycles, least_lacking

@@ -21,7 +21,7 @@ from npukit.plan.ir.assignment import Assignment, useful
 from npukit.plan.ir.names import in_order
 from npukit.plan.ir.plan import PAGES, Buffer, Compute, Join, MemoryUse, Orders, PePlan, Plan, Step
 from npukit.plan.ir.replicas import with_replicas
-from npukit.plan.predict.kernel_code import with_code_of_kernels
+from npukit.plan.predict.kernels import with_code_of_kernels
 from npukit.plan.predict.memory import (
     CODE_OF_STATES,
     MANY_PROGRAMS,

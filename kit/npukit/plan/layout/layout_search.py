@@ -21,8 +21,8 @@ from npukit.plan.batch.schedule import ends_of
 from npukit.plan.emit.regions import SMALL_PART
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.splits import Splits
-from npukit.plan.predict.exchange_cycles import Exchanges, fetch_cycles, hops_on
-from npukit.plan.tensors.boxes import Split, from_boxes, hull, volumes
+from npukit.plan.predict.exchange_cycles import exchange_cycles, fetch_cycles, hops_on
+from npukit.plan.tensors.boxes import Boxes, Split, from_boxes, hull, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
 from npukit.plan.tensors.graph import Aliases, Graph, aliases
 from npukit.plan.tensors.problem import Problem
@@ -143,7 +143,8 @@ class LatencySearch:
         self._crowded_from = room if weight_tile_size else None
         self._aliases = aliases(problem.graph, problem.engines)
         self._occupied = _Occupied(problem.graph, self.splits, self._in_dram, self._aliases)
-        self._exchanges = Exchanges(problem.board.noc, hops_on(problem.board, problem.order))
+        self._hops = hops_on(problem.board, problem.order)
+        self._known_exchanges: dict[tuple[bytes, bytes, int], int] = {}
         self._live_after = problem.graph.live_after()
         self._exchange = cache(self._exchange_cycles)
 
@@ -255,7 +256,7 @@ class LatencySearch:
                 moved += fetch_cycles(noc, self._graph.shape(name), owned, size)
             else:
                 root = from_boxes([Box.whole(self._graph.shape(name))])
-                moved += self._exchanges.cycles(owned, root, size)
+                moved += self._exchange_of(owned, root, size)
         return state._replace(cycles=state.cycles + moved)
 
     def _exchange_cycles(self, name: str, split_of_input: Split, index: int, split: Split) -> int:
@@ -267,5 +268,13 @@ class LatencySearch:
             if name in self._in_dram and noc:
                 moved += fetch_cycles(noc, self._graph.shape(name), needed, size)
             else:
-                moved += self._exchanges.cycles(self.splits.tiles(name, split_of_input), needed, size)
+                moved += self._exchange_of(self.splits.tiles(name, split_of_input), needed, size)
         return int(moved * self._moves_weigh)
+
+    def _exchange_of(self, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
+        """The cycles of an exchange; 0 on a board without a network-on-chip. Equal exchanges of different layers are
+        estimated once."""
+        noc, key = self._board.noc, (owned.tobytes(), needed.tobytes(), element_bytes)
+        if noc and key not in self._known_exchanges:
+            self._known_exchanges[key] = exchange_cycles(noc, self._hops, owned, needed, element_bytes)
+        return self._known_exchanges[key] if noc else 0

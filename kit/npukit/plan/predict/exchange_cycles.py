@@ -19,26 +19,6 @@ def hops_between(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return abs(rows[:, None] - rows) + abs(columns[:, None] - columns)
 
 
-class Exchanges:
-    """Exchanges on the first PEs of one order, or on all. Equal exchanges of different layers are computed once.
-
-    `hops`: hops between the PEs of the order.
-    """
-
-    def __init__(self, noc: Noc | None, hops: np.ndarray) -> None:
-        self._noc, self._hops = noc, hops
-        self._known: dict[tuple[bytes, bytes, int], int] = {}
-
-    def cycles(self, owned: Boxes, needed: Boxes, element_bytes: int) -> int:
-        """The result of `exchange_cycles`; 0 on a board without a network-on-chip."""
-        if self._noc is None:
-            return 0
-        key = owned.tobytes(), needed.tobytes(), element_bytes
-        if key not in self._known:
-            self._known[key] = exchange_cycles(self._noc, self._hops, owned, needed, element_bytes)
-        return self._known[key]
-
-
 def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: int) -> int:
     """Cycles of DRAM to deliver each PE's part of a tensor, or to receive the parts. Equal parts count once."""
     needed = np.unique(needed, axis=0)

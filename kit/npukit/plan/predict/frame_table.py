@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from npukit.board.board import Board
@@ -28,36 +28,27 @@ _MESSAGING = "noc_"
 
 
 @dataclass(frozen=True)
-class FrameRow:
-    """A layer, `MESSAGES` or `SETUP`, and its cycles of the frame."""
-
-    name: str
-    cycles: int
-
-
-@dataclass(frozen=True)
 class FrameTable:
-    """The rows of a frame: layers in the order of their beginning, then messages and setup."""
+    """The cycles of a frame by row: layers in the order of their beginning, then `MESSAGES` and `SETUP`."""
 
-    rows: tuple[FrameRow, ...]
+    rows: Mapping[str, int]
 
     @property
     def cycles(self) -> int:
         """Cycles of the whole frame."""
-        return sum(row.cycles for row in self.rows)
+        return sum(self.rows.values())
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [asdict(row) for row in self.rows]
+        return [{"name": name, "cycles": cycles} for name, cycles in self.rows.items()]
 
     @classmethod
     def from_json(cls, found: Iterable[dict[str, Any]]) -> FrameTable:
         """The table from the output of `to_json`."""
-        return cls(tuple(FrameRow(**row) for row in found))
+        return cls({row["name"]: row["cycles"] for row in found})
 
     def __str__(self) -> str:
-        width = max(len(row.name) for row in self.rows)
-        whole = max(self.cycles, 1)
-        lines = (f"{row.name:<{width}}  {row.cycles:>12,}  {row.cycles / whole:>6.1%}" for row in self.rows)
+        width, whole = max(map(len, self.rows)), max(self.cycles, 1)
+        lines = (f"{name:<{width}}  {cycles:>12,}  {cycles / whole:>6.1%}" for name, cycles in self.rows.items())
         return "\n".join(lines) + "\n"
 
 
@@ -69,15 +60,14 @@ def frame_table(timeline: Timeline) -> FrameTable:
         spent[name] += cycles
     computed = sorted((piece for piece in timeline.slices if piece.layer), key=lambda piece: piece.start)
     names = dict.fromkeys(piece.layer for piece in computed if piece.start < end)
-    return FrameTable(tuple(FrameRow(name, spent[name]) for name in (*names, MESSAGES, SETUP)))
+    return FrameTable({name: spent[name] for name in (*names, MESSAGES, SETUP)})
 
 
 def predicted_frame(net: Net, board: Board, plan: Plan) -> FrameTable:
     """The rows of a plan's first frame. The root's messages to other chips before and after are charged to messages."""
     table = frame_table(predicted_timeline(net, board, plan))
     beside = plan.predicted.latency_cycles - table.cycles
-    rows = (FrameRow(row.name, row.cycles + beside) if row.name == MESSAGES else row for row in table.rows)
-    return FrameTable(tuple(rows))
+    return FrameTable({**table.rows, MESSAGES: table.rows[MESSAGES] + beside})
 
 
 def _critical_path(timeline: Timeline, start: int, end: int) -> Iterator[tuple[str, int]]:
@@ -90,9 +80,9 @@ def _critical_path(timeline: Timeline, start: int, end: int) -> Iterator[tuple[s
         arrivals[movement.target].append(movement)
     pe, at = timeline.root, end
     while at > start:
-        piece = core[pe].at(at) or accelerators[pe].at(at)
+        piece = _at(core[pe], at) or _at(accelerators[pe], at)
         if piece is None:
-            name, begin = SETUP, max(core[pe].last_end(at), accelerators[pe].last_end(at))
+            name, begin = SETUP, max((each.end for each in (*core[pe], *accelerators[pe]) if each.end < at), default=0)
         else:
             name, begin = piece.layer or MESSAGES, piece.start
             if not piece.layer and piece.name == WAIT and (arrived := _last_arrival(arrivals[pe], begin, at)):
@@ -107,27 +97,14 @@ def _last_arrival(movements: Sequence[Movement], after: int, until: int) -> Move
     return movements[place - 1] if place and movements[place - 1].end > after else None
 
 
-class _Pieces:
-    """Slices of one PE, found by time."""
-
-    def __init__(self, pieces: Iterable[TimeSlice] = ()) -> None:
-        self._pieces = sorted(pieces, key=lambda piece: (piece.start, -piece.end))
-        self._starts = [piece.start for piece in self._pieces]
-        self._ends = sorted(piece.end for piece in self._pieces)
-
-    def at(self, time: int) -> TimeSlice | None:
-        """The slice with the cycle before `time`, the latest to begin if there are several."""
-        place = bisect_left(self._starts, time)
-        return self._pieces[place - 1] if place and self._pieces[place - 1].end >= time else None
-
-    def last_end(self, time: int) -> int:
-        """The latest end of a slice before `time`, or 0."""
-        place = bisect_left(self._ends, time)
-        return self._ends[place - 1] if place else 0
+def _at(pieces: Sequence[TimeSlice], time: int) -> TimeSlice | None:
+    """The slice with the cycle before `time`, the latest to begin if there are several."""
+    place = bisect_left(pieces, time, key=lambda piece: piece.start)
+    return pieces[place - 1] if place and pieces[place - 1].end >= time else None
 
 
-def _by_pe(pieces: Iterable[TimeSlice]) -> defaultdict[int, _Pieces]:
-    found: dict[int, list[TimeSlice]] = defaultdict(list)
-    for piece in pieces:
+def _by_pe(pieces: Iterable[TimeSlice]) -> defaultdict[int, list[TimeSlice]]:
+    found: defaultdict[int, list[TimeSlice]] = defaultdict(list)
+    for piece in sorted(pieces, key=lambda piece: (piece.start, -piece.end)):
         found[piece.pe].append(piece)
-    return defaultdict(_Pieces, {pe: _Pieces(own) for pe, own in found.items()})
+    return found

@@ -1,17 +1,23 @@
-"""The core's kernels in assembly: a problem with kernels, and the kernel of each op in a plan."""
+"""The core's kernels in assembly: a problem with kernels, the kernel of each op in a plan, and the code of the kernels,
+which the reserve for a program's code does not include."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from npukit.accel.core_kernels import NO_KERNELS, USUAL, CostPreference, core_kernels_alone
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import core_of
+from npukit.accel.interface import Accelerator, Address, Operand, Tile
+from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net
 from npukit.net.ops import Reshape, TvmCode
-from npukit.plan.ir.plan import Plan
+from npukit.plan.ir.operands import operand_in
+from npukit.plan.ir.plan import PePlan, Plan, View
+from npukit.plan.predict.memory import FIRMWARE_BYTES, WORKER_BYTES, with_code
 from npukit.plan.tensors.problem import Problem
 
 BY_TVM, BY_HAND = "plain C: made by TVM", "plain C: as it is given"
@@ -64,3 +70,37 @@ def _computed_whole(net: Net, plan: Plan) -> frozenset[str]:
     shapes = {op.name: Box.whole(net.tensor(op.output).shape) for op in net.ops if len(op.outputs) == 1}
     tiles = [(step.op, step.output.box) for pe in plan.pes for step in pe.computes()]
     return frozenset(name for name, box in tiles if shapes.get(name) == box)
+
+
+def with_kernel_code(net: Net, board: Board, plan: Plan, core: Accelerator) -> Plan:
+    """The plan with the code of the core's kernels added to its PEs' memory."""
+    root = plan.pes[0].pe
+    return replace(plan, pes=tuple(with_code_of_kernels(net, board, pe, core, root) for pe in plan.pes))
+
+
+def with_code_of_kernels(net: Net, board: Board, pe: PePlan, core: Accelerator, root: int) -> PePlan:
+    """The PE with the code of its tiles' routines added.
+
+    A PE other than the root whose core runs only assembly gets the smaller firmware reserve of a worker. The full
+    reserve is for kernels in C and for the host link.
+    """
+    if not isinstance(core, Cpu):
+        return pe
+    own = core.of(board.cpu_of(pe.pe))
+    found = [own.routines(tile) for tile in _core_tiles(net, pe)]
+    code = sum({each.name: each.bytes for routines in found for each in routines}.values())
+    spared = FIRMWARE_BYTES - WORKER_BYTES if found and all(found) and pe.pe != root else 0
+    return replace(pe, memory=with_code(board.seen_by(pe.pe), pe.memory, code - spared))
+
+
+def _core_tiles(net: Net, pe: PePlan) -> Iterator[Tile]:
+    ops = {op.name: op for op in net.ops}
+
+    def operand(view: View) -> Operand:
+        buffer = pe.buffer(view.buffer)
+        return operand_in(buffer, net.tensor(buffer.tensor), view.box, buffer.name)
+
+    for step in pe.computes():
+        if step.engine == CORE:
+            scratch = Address(step.scratch) if step.scratch else None
+            yield Tile(step.op, net, ops[step.op], operand(step.output), tuple(map(operand, step.inputs)), scratch)

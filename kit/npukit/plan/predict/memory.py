@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, zip_longest
 from math import inf
-from operator import attrgetter
-from typing import NamedTuple
+from operator import itemgetter
 
 import numpy as np
 
@@ -76,10 +75,8 @@ STACK_BYTES = 3 << 10
 WORKER_STACK_BYTES = 5 << 7
 """Bytes of a worker's stack: measured 0.4 KB."""
 
-
 VARIABLE_BYTES = 8 << 10
 """Bytes left free for the firmware's own variables: measured 2 KB at most."""
-
 
 MOST_PLACED = 12_000
 """Buffers placed in all repetitions of a packing, which take seconds (`planner_constants.py batches`)."""
@@ -87,12 +84,6 @@ MOST_PLACED = 12_000
 PACKINGS = 40
 """Orders tried to pack buffers. With the first alone MobileNetV1 on 152 PEs has room for three micro-batches instead of
 four, and is 1.4 % slower (`planner_constants.py batches`)."""
-
-_OFFSET_BITS = 32
-"""Bits of a span's end. A span of memory is one integer, quick to sort: its offset above, its end below."""
-
-_END = (1 << _OFFSET_BITS) - 1
-"""Mask of a span's end."""
 
 
 @dataclass(frozen=True)
@@ -160,12 +151,12 @@ def pack(lifetimes: Sequence[Lifetime], room: float = inf) -> tuple[int, ...]:
     if any(life.parts for life in lifetimes):
         orders.append(sorted(orders[0], key=lambda i: -lifetimes[i].steps))
         orders.append(sorted(orders[0], key=lambda i: lifetimes[i].first))
-    packing = _Packing([life.bytes for life in lifetimes], _meetings(lifetimes))
-    least, best = peak_bytes(lifetimes), packing.placed(orders[0])
+    sizes, met, least = [life.bytes for life in lifetimes], _meetings(lifetimes), peak_bytes(lifetimes)
+    best = _placed(sizes, met, orders[0])
     for order in orders:
-        if least < best.extent and least <= room:
-            best = min(best, packing.improved(order, least), key=_EXTENT)
-    return tuple(span >> _OFFSET_BITS for span in best.spans)
+        if least < best[1] and least <= room:
+            best = min(best, _improved(sizes, met, order, least), key=itemgetter(1))
+    return tuple(span >> 32 for span in best[0])
 
 
 def _meetings(lifetimes: Sequence[Lifetime]) -> list[array[int]]:
@@ -181,65 +172,55 @@ def _meetings(lifetimes: Sequence[Lifetime]) -> list[array[int]]:
     return found
 
 
-class _Placed(NamedTuple):
-    """A packing: the span of each buffer, the bytes in total, and the index of the highest buffer."""
-
-    spans: list[int]
-    extent: int
-    highest: int
+_Placed = tuple[list[int], int, int]
+"""A packing: the span of each buffer, the bytes in total, and the index of the highest buffer. A span of memory is one
+integer, quick to sort: its offset in the upper bits, its end in the lower 32."""
 
 
-_EXTENT = attrgetter("extent")
+def _improved(sizes: Sequence[int], met: Sequence[Collection[int]], order: Sequence[int], least: int) -> _Placed:
+    """The best of several packings. Each repetition places the highest buffer of the last one first."""
+    best = placed = _placed(sizes, met, order)
+    for _ in range(min(PACKINGS, MOST_PLACED // len(order))):
+        if best[1] <= least:
+            break
+        order = [placed[2], *(i for i in order if i != placed[2])]
+        placed = _placed(sizes, met, order, placed[0])
+        best = min(best, placed, key=itemgetter(1))
+    return best
 
 
-@dataclass(frozen=True)
-class _Packing:
-    """Buffers by size, with the indices of the buffers alive at the same time. Their spans must not overlap."""
+def _placed(
+    sizes: Sequence[int], met: Sequence[Collection[int]], order: Sequence[int], before: Sequence[int] = ()
+) -> _Placed:
+    """Place each buffer in turn at the lowest address free of the buffers that it has `met`, alive at the same time.
 
-    sizes: Sequence[int]
-    met: Sequence[Collection[int]]
+    `before`: the spans for the same order, except that the first buffer has moved to the front. A buffer keeps its span
+    if no overlapping lifetime's span has changed.
+    """
+    spans, moved = [0] * len(sizes), [not before] * len(sizes)
+    highest, top = -1, 0
+    for index in order:
+        if moved[index] or index == order[0]:
+            spans[index] = _lowest(sizes[index], spans, met[index])
+            if before and (index == order[0] or spans[index] != before[index]):
+                for other in met[index]:
+                    moved[other] = True
+        else:
+            spans[index] = before[index]
+        end = (spans[index] >> 32) + sizes[index]
+        if end > top or (end == top and index < highest):
+            highest, top = index, end
+    return spans, aligned(top), highest
 
-    def improved(self, order: Sequence[int], least: int) -> _Placed:
-        """The best of several packings. Each repetition places the highest buffer of the last one first."""
-        best = placed = self.placed(order)
-        for _ in range(min(PACKINGS, MOST_PLACED // len(order))):
-            if best.extent <= least:
-                break
-            order = [placed.highest, *(i for i in order if i != placed.highest)]
-            placed = self.placed(order, placed)
-            best = min(best, placed, key=_EXTENT)
-        return best
 
-    def placed(self, order: Sequence[int], before: _Placed | None = None) -> _Placed:
-        """Place each buffer in turn at the lowest free address.
-
-        `before`: the packing for the same order, except that the first buffer has moved to the front. A buffer keeps
-        its span if no overlapping lifetime's span has changed.
-        """
-        spans, moved = [0] * len(self.sizes), [before is None] * len(self.sizes)
-        highest, top = -1, 0
-        for index in order:
-            if before is None or moved[index] or index == order[0]:
-                spans[index] = self._lowest(index, spans)
-                if before and (index == order[0] or spans[index] != before.spans[index]):
-                    for other in self.met[index]:
-                        moved[other] = True
-            else:
-                spans[index] = before.spans[index]
-            end = (spans[index] >> _OFFSET_BITS) + self.sizes[index]
-            if end > top or (end == top and index < highest):
-                highest, top = index, end
-        return _Placed(spans, aligned(top), highest)
-
-    def _lowest(self, index: int, spans: Sequence[int]) -> int:
-        """The lowest free span, next to the placed buffers with overlapping lifetimes."""
-        size, place = self.sizes[index], 0
-        for span in sorted(filter(None, map(spans.__getitem__, self.met[index]))):
-            if place + size <= span >> _OFFSET_BITS:
-                break
-            if (end := span & _END) > place:
-                place = end
-        return place << _OFFSET_BITS | aligned(place + size)
+def _lowest(size: int, spans: Sequence[int], met: Collection[int]) -> int:
+    """The lowest free span, next to the placed buffers with overlapping lifetimes."""
+    place = 0
+    for span in sorted(filter(None, map(spans.__getitem__, met))):
+        if place + size <= span >> 32:
+            break
+        place = max(place, span & 0xFFFF_FFFF)
+    return place << 32 | aligned(place + size)
 
 
 def peak_bytes(lifetimes: Sequence[Lifetime]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,12 +15,8 @@ from npukit.plan.ir.plan import Message, Plan
 from npukit.plan.tensors.dma_copies import copies
 from npukit.plan.tensors.routes import Link, Routes
 
-
-class Carried(NamedTuple):
-    """Times of a packet: its tail leaves the source; the whole packet has arrived, per destination."""
-
-    left: int
-    arrived: dict[int, int]
+Carried = tuple[int, dict[int, int]]
+"""Times of a packet: its tail leaves the source; the whole packet has arrived, per destination."""
 
 
 class _Wire:
@@ -40,14 +35,9 @@ class _Wire:
         return passing
 
 
-@dataclass(frozen=True)
-class _Tree:
-    """The links of a packet's route, each with the index of its predecessor or None, and the last link to each
-    destination."""
-
-    links: list[tuple[_Wire, int | None]]
-    ends: list[tuple[int, int | None, bool]]
-    """Destination, index of its last link, and True if a chip border lies on the way."""
+_Tree = tuple[list[tuple[_Wire, int | None]], list[tuple[int, int | None, bool]]]
+"""The links of a packet's route, each with the index of its predecessor or None. And for each destination the index of
+its last link, and True if a chip border lies on the way."""
 
 
 class Links:
@@ -86,13 +76,13 @@ class Links:
         """Carry a packet from its source, with departure at `start`. Each link of the union of the paths is crossed
         once."""
         if list(destinations) == [source]:
-            return Carried(start + 2 * flits, {source: start + 2 * flits})
+            return start + 2 * flits, {source: start + 2 * flits}
         if destinations[0] >= DRAM:
             return self._store(start, source, destinations[0], flits)
-        tree = self._tree(self._routes.router(source), tuple(destinations))
+        links, ends = self._tree(self._routes.router(source), tuple(destinations))
         heads: list[int] = []
         left, slow = start + flits, self._noc.border_cycles(flits)
-        for wire, before in tree.links:
+        for wire, before in links:
             taken = slow if wire.border else flits
             passing = wire.grant(start if before is None else heads[before], taken)
             heads.append(passing + wire.hop)
@@ -100,9 +90,9 @@ class Links:
                 left = max(left, passing + taken)
         arrived = {
             destination: (start if place is None else heads[place]) + (slow if border else flits)
-            for destination, place, border in tree.ends
+            for destination, place, border in ends
         }
-        return Carried(left, arrived)
+        return left, arrived
 
     def _store(self, start: int, source: int, place: int, flits: int) -> Carried:
         """Carry a packet to DRAM, modelled as a further link at the DRAM's router, taken from the head's arrival on."""
@@ -113,7 +103,7 @@ class Links:
         begin = max(arrived[router] - flits, self._dram_free[place])
         self._dram_free[place] = begin + taken
         done = begin + max(taken, flits)
-        return Carried(done if near else left, {place: done})
+        return done if near else left, {place: done}
 
     def _dram_cycles(self, flits: int) -> int:
         return flits * self._noc.port_bytes_per_cycle // self._noc.dram_bytes_per_cycle
@@ -122,16 +112,16 @@ class Links:
         """The union of the paths to some destinations, cached."""
         key = (source, destinations)
         if key not in self._trees:
-            tree, places = _Tree([], []), dict[Link, int]()
+            links, ends, places = list[tuple[_Wire, int | None]](), [], dict[Link, int]()
             for destination in destinations:
                 place, border = None, False
                 for link in self._routes.path(source, destination):
                     before, border = place, border or link.border
                     place = places.setdefault(link, len(places))
-                    if place == len(tree.links):
-                        tree.links.append((self._wire(link), before))
-                tree.ends.append((destination, place, border))
-            self._trees[key] = tree
+                    if place == len(links):
+                        links.append((self._wire(link), before))
+                ends.append((destination, place, border))
+            self._trees[key] = links, ends
         return self._trees[key]
 
     def _wire(self, link: Link) -> _Wire:

@@ -119,19 +119,8 @@ class _Pe:
         return round(cycles * self.core.call_cycles)
 
 
-@dataclass(frozen=True)
-class _Chain:
-    """A chain of an engine from time `start` on: compute steps from the plan's step `first` on."""
-
-    start: int
-    first: int
-    steps: tuple[Compute, ...]
-    engine: str
-    submitted: bool
-
-    @property
-    def cycles(self) -> int:
-        return sum(step.cycles for step in self.steps)
+_Chain = tuple[int, int, Sequence[Compute]]
+"""A chain of an engine: its start, and the compute steps from this step of the plan on."""
 
 
 class _Simulation:
@@ -213,41 +202,43 @@ class _Simulation:
         steps = (first,) if first.engine == CORE else tuple(step for step in same if isinstance(step, Compute))
         patched = pe.is_table and first.constants and first.engine != CORE
         start = time + pe.takes(core_cycles.START_CYCLES) + (pe.takes(core_cycles.PATCH_CYCLES) if patched else 0)
-        chain = _Chain(start, pe.step, steps, *kind)
+        cycles, chain = sum(step.cycles for step in steps), (start, pe.step, steps)
         pe.step += len(steps)
-        pe.computing += chain.cycles
+        pe.computing += cycles
         pe.port = [span for span in pe.port if span[1] > start]
-        self._at(start + chain.cycles, partial(self._computed, pe, chain, 0 if first.engine != CORE else None))
+        self._at(start + cycles, partial(self._computed, pe, chain, 0 if first.engine != CORE else None))
         if first.submitted:
             pe.at_work.add(first.engine)
             self._after(pe, start)
 
     def _computed(self, pe: _Pe, chain: _Chain, stolen: int | None, time: int) -> None:
         """End a chain. If the DMA took port cycles from the chain meanwhile, its end is postponed by as many."""
-        taken = _taken(pe, chain.start, time)
+        start, _, steps = chain
+        taken = _taken(pe, start, time)
         if stolen is not None and taken > stolen:
-            self._at(chain.start + chain.cycles + taken, partial(self._computed, pe, chain, taken))
+            end = start + sum(step.cycles for step in steps) + taken
+            self._at(end, partial(self._computed, pe, chain, taken))
             return
         if self._record or (stolen and pe.frames == 0):
-            self._note(pe, chain)
-        if chain.submitted:
-            pe.at_work.remove(chain.engine)
+            self._note(pe, *chain)
+        if steps[0].submitted:
+            pe.at_work.remove(steps[0].engine)
             self._wake(pe, time)
         else:
             self._after(pe, time + pe.takes(core_cycles.STOP_CYCLES))
 
-    def _note(self, pe: _Pe, chain: _Chain) -> None:
+    def _note(self, pe: _Pe, start: int, first: int, steps: Sequence[Compute]) -> None:
         """Record the steps of a finished chain: slices for a timeline, and the cycles taken by messages in the first
         frame."""
-        track, number, start = CORE_TRACK if chain.engine == CORE else chain.engine, pe.plan.pe, chain.start
-        for index, step in enumerate(chain.steps, chain.first):
-            stolen = _stolen(pe, start, step.cycles) if chain.engine != CORE else 0
+        number = pe.plan.pe
+        for index, step in enumerate(steps, first):
+            track, stolen = (CORE_TRACK, 0) if step.engine == CORE else (step.engine, _stolen(pe, start, step.cycles))
             if stolen and pe.frames == 0:
                 self._stolen[number, index] = stolen
+            end = start + step.cycles + stolen
             if self._record:
-                end = start + step.cycles + stolen
                 self.slices.append(TimeSlice(number, track, step.op, start, end, step.op, index, step.frame))
-            start += step.cycles + stolen
+            start = end
 
     def _join(self, pe: _Pe, time: int) -> None:
         """Sleep until the accelerator has completed all submitted work."""

@@ -16,7 +16,7 @@ from npukit.errors import DoesNotFit
 from npukit.net.net import CORE
 from npukit.plan.batch.batch_emitter import emit_with_flags
 from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.kernel_code import with_kernel_code
+from npukit.plan.predict.kernels import with_kernel_code
 from npukit.plan.predict.memory import lacking_of, with_near
 from npukit.plan.predict.simulate import ROUNDS, with_predictions
 from npukit.plan.search.bound import least_cycles, least_lacking
