@@ -12,9 +12,6 @@ from npukit.plan.emit.regions import Region, Regions
 from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Aliases, Graph
 
-BEFORE = -1
-"""The maker of the network's inputs, in place of an op's number."""
-
 
 def most_held(
     graph: Graph,
@@ -77,11 +74,11 @@ def _held(
     makers = {op.output: index for index, op in enumerate(graph.ops)}
     for regions in frames:
         for tensor, by_pe in regions.items():
-            made = makers.get(tensor, BEFORE)
+            made = makers.get(tensor, -1)  # -1: an input of the network
             operands = aliases[graph.ops[made].name] if made >= 0 else ()
             again = range(2 * fetched_from, 2 * len(graph.ops)) if made < 0 and fetched_from is not None else range(0)
-            held_regions = [region for of_pe in by_pe.values() for region in of_pe if region.needs]
-            leaves = max((_sent(region, made, late=late) for region in held_regions), default=0)
+            needed = (region for of_pe in by_pe.values() for region in of_pe if region.needs)
+            leaves = max((_sent(region, made, late=late) for region in needed), default=0)
             for region in _regions(by_pe, at_once=tensor in between):
                 size = aligned(region.box.elements * graph.element_bytes(tensor))
                 moments = _moments(region, made, len(graph.ops), leaves, after_sent, late=late)

@@ -6,7 +6,7 @@ fetches the weight tile from DRAM and multicasts it to them.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
@@ -149,31 +149,29 @@ def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:
 def fetches_of(
     rooms: Mapping[WeightTile, int], least: int, places: int, prefetch_distance: int
 ) -> dict[int | WeightTile, list[WeightTile]]:
-    """The weight tiles to fetch at each moment: before a place, or after another weight tile has been used and leaves
-    room.
+    """The weight tiles to fetch before one of the `places`, or after the use of another weight tile.
 
-    `rooms`: bytes on a PE for each weight tile, in order of use, and the predecessors still in use. `least`: number of
-    weight tiles that always have room, even if too large. `places`: number of places in the batch.
-    `prefetch_distance`: places by which a weight tile may arrive early.
+    `rooms`: bytes for each weight tile, in order of use, and its predecessors in use. `least`: number of weight tiles
+    that always have room.
     """
-    replaced, behind = _replaced_by(rooms, least), dict[WeightTile, list[WeightTile]]()
-    for tile in rooms:
-        for each in replaced[tile]:
-            behind.setdefault(each, []).append(tile)
-    hindering = {tile: len(replaced[tile]) for tile in rooms}
+    behind, hindering = defaultdict[WeightTile, list[WeightTile]](list), dict[WeightTile, int]()
+    for tile, replaced in _replaced_by(rooms, least).items():
+        hindering[tile] = len(replaced)
+        for each in replaced:
+            behind[each].append(tile)
     closed, used, opened = deque(rooms), deque(rooms), set[WeightTile]()
-    found: dict[int | WeightTile, list[WeightTile]] = {}
+    found = defaultdict[int | WeightTile, list[WeightTile]](list)
     for place in range(places):
         while closed and closed[0].place <= place + prefetch_distance:
             opened.add(tile := closed.popleft())
             if not hindering[tile]:
-                found.setdefault(place, []).append(tile)
+                found[place].append(tile)
         while used and used[0].place == place:
             done = used.popleft()
-            for tile in behind.get(done, ()):
+            for tile in behind[done]:
                 hindering[tile] -= 1
                 if tile in opened and not hindering[tile]:
-                    found.setdefault(done, []).append(tile)
+                    found[done].append(tile)
     return found
 
 

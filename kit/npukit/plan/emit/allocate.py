@@ -115,9 +115,8 @@ def _fitted(
         orders = Orders(sum(program.commands.values()) + pieces, descriptors)
     code += CODE_OF_STATES if program.kept else 0
     constants = aligned(sum(program.constants.values()) + orders.bytes)
-    first, *others = extents
     use = MemoryUse(code, constants, 0, stack, 0)
-    memory = in_banks(board.seen_by(pe.pe), use, (control_bytes(layers) + first, *others))
+    memory = in_banks(board.seen_by(pe.pe), use, (control_bytes(layers) + extents[0], *extents[1:]))
     return replace(pe, memory=memory, orders=orders)
 
 
