@@ -7,7 +7,6 @@ from itertools import islice
 from npukit.board.board import load_board
 from npukit.net.net import Net
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
-from npukit.plan.layout.neighbours import Neighbours
 from npukit.plan.layout.splits import Splits
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -33,7 +32,7 @@ def test_what_a_search_expects_of_its_own_splits_is_what_it_found_them_to_take()
     found = search.best_found()
     near = search.expected_near(found.splits)
     assert near(found.splits) == found.cycles
-    others = list(islice(Neighbours(on_eight.graph, Splits(on_eight, 8)).of(found.splits), 40))
+    others = list(islice(Splits(on_eight, 8).neighbours(found.splits), 40))
     assert others
     assert [near(each) for each in others] == [search.expected_near(each)(each) for each in others]
 
@@ -42,6 +41,6 @@ def test_neighbours_are_mappings_of_the_net_and_differ_from_it() -> None:
     on_eight = problem(image_part())
     splits = Splits(on_eight, 8)
     best = LatencySearch(on_eight, effort_on(on_eight.order)).best_splits()
-    found = [each for each, _ in zip(Neighbours(on_eight.graph, splits).of(best), range(50), strict=False)]
+    found = [each for each, _ in zip(splits.neighbours(best), range(50), strict=False)]
     assert all(splits.is_possible(i, split) for each in found for i, split in enumerate(each))
     assert any(each != best for each in found)

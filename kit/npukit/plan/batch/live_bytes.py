@@ -70,15 +70,14 @@ def _held(
     late: bool,
 ) -> defaultdict[int, np.ndarray]:
     """Bytes held by each PE at each moment. `after_sent`: number of moments for which a sent part stays reserved."""
-    held = defaultdict[int, np.ndarray](lambda: np.zeros(2 * len(graph.ops), np.int64))
     makers = {op.output: index for index, op in enumerate(graph.ops)}
+    held = defaultdict[int, np.ndarray](lambda: np.zeros(2 * len(graph.ops), np.int64))
     for regions in frames:
         for tensor, by_pe in regions.items():
             made = makers.get(tensor, -1)  # -1: an input of the network
             operands = aliases[graph.ops[made].name] if made >= 0 else ()
             again = range(2 * fetched_from, 2 * len(graph.ops)) if made < 0 and fetched_from is not None else range(0)
-            needed = (region for of_pe in by_pe.values() for region in of_pe if region.needs)
-            leaves = max((_sent(region, made, late=late) for region in needed), default=0)
+            leaves = max((_sent(r, made, late=late) for each in by_pe.values() for r in each if r.needs), default=0)
             for region in _regions(by_pe, at_once=tensor in between):
                 size = aligned(region.box.elements * graph.element_bytes(tensor))
                 moments = _moments(region, made, len(graph.ops), leaves, after_sent, late=late)

@@ -151,8 +151,7 @@ def fetches_of(
 ) -> dict[int | WeightTile, list[WeightTile]]:
     """The weight tiles to fetch before one of the `places`, or after the use of another weight tile.
 
-    `rooms`: bytes for each weight tile, in order of use, and its predecessors in use. `least`: number of weight tiles
-    that always have room.
+    `rooms`: bytes for each weight tile, in order of use, with its predecessors in use. `least` have room at least.
     """
     behind, hindering = defaultdict[WeightTile, list[WeightTile]](list), dict[WeightTile, int]()
     for tile, replaced in _replaced_by(rooms, least).items():

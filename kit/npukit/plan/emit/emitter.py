@@ -44,16 +44,12 @@ class Emitter:
         low_memory: bool = False,
         patient: bool = False,
     ) -> None:
-        """`assignments`, `regions`: by frame. `others`: further PEs with programs. `together`: frames of a micro-batch.
-        `replicas`: replica groups; `assignments` has the first group's only.
-
-        `low_memory`: place tiles for short memory (`regions_of`). `patient`: a PE computes on while its messages leave,
-        and reserves their sources until later messages confirm the arrival.
-        """
+        """`assignments`, `regions`: by frame, of the first replica group. `others`: further PEs with programs.
+        `together`: frames of a micro-batch. `low_memory`: multicasts with different first readers are separate.
+        `patient`: a PE reserves the sources of messages until later messages confirm the arrival."""
         self._patient, self._low_memory, self.problem, self.ends = patient, low_memory, problem, ends
         self.graph, self.engines, self.assignments, self.regions = problem.graph, problem.engines, assignments, regions
-        groups = assignments.values()
-        pes = {tile.pe for assignment in groups for tiles in assignment.values() for tile in tiles} | set(others)
+        pes = {tile.pe for each in assignments.values() for tiles in each.values() for tile in tiles} | set(others)
         flags = problem.board.noc.flags if problem.board.noc else 0
         self._root = problem.board.root_pe
         self.traffic = Traffic([self._root, *sorted(pes - {self._root})], flags, together, usual_flags, replicas)

@@ -26,13 +26,8 @@ STREAM_BYTES = STREAM.least_bytes
 """Bytes of all weight tiles in a PE's memory."""
 
 SMALLEST = 1 << 10
-"""Bytes of constants on a PE up to which streaming does not pay."""
-
-SMALLEST_OF_THE_CORE = 1 << 9
-"""The same for ops on the core: half the factors and offsets of a norm are 0.8 KB in ViT-tiny."""
-
-WAITS_WEIGH = 4
-"""Weight of a cycle in which the frame waits for DRAM, relative to a cycle in which DRAM is busy."""
+"""Bytes of constants on a PE up to which streaming does not pay. Half as many for ops on the core: half the factors and
+offsets of a norm are 0.8 KB in ViT-tiny."""
 
 
 class FrameMemory:
@@ -66,7 +61,7 @@ class FrameMemory:
         """Bytes in DRAM of the constants of each op worth streaming. Constants shared by tiles count once."""
         found = dict[str, int]()
         for name in self._streams:
-            least = SMALLEST_OF_THE_CORE if name in self._on_core else SMALLEST
+            least = SMALLEST // 2 if name in self._on_core else SMALLEST
             if max(self._bytes[name].values(), default=0) > least:
                 found[name] = sum({key: size for _, key, size, _ in self._constants[name]}.values())
         return found
@@ -118,9 +113,10 @@ class FrameMemory:
         return streamed
 
     def _harm(self, name: str, streamed: frozenset[str], lacking: Mapping[int, int]) -> float:
-        """Cycles of DRAM and of the waiting frame per lacking byte that streaming an op frees."""
+        """Cycles per lacking byte that streaming an op frees. A cycle in which the frame waits for DRAM weighs as much
+        as four in which DRAM is busy."""
         freed = sum(min(lacking.get(pe, 0), size) for pe, size in self._bytes[name].items())
-        cycles = self._cycles_of_dram(name) + WAITS_WEIGH * (self.delay(streamed | {name}) - self.delay(streamed))
+        cycles = self._cycles_of_dram(name) + 4 * (self.delay(streamed | {name}) - self.delay(streamed))
         return cycles / freed if freed else inf
 
     def delay(self, streamed: Collection[str]) -> int:

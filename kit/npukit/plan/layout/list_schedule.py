@@ -24,14 +24,11 @@ from npukit.net.receptive import cuttable_axes, may_be_cut
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.layout.frame_memory import SMALLEST
 from npukit.plan.predict.exchange_cycles import hops_on
-from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, grid, to_boxes, volumes
+from npukit.plan.tensors.boxes import GRAINS, Boxes, Split, common, from_boxes, tiles_of, to_boxes, volumes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES, DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import borders_on, to_go
-
-SPLITS = 2
-"""Splits tried of each number of tiles."""
 
 ROOMS = (3 / 4, 5 / 8, 1 / 2, 3 / 8)
 """Parts of a PE's memory for constants and states, tried in turn."""
@@ -43,9 +40,6 @@ PRICES = (0.0, 1.0, 10.0)
 """Cycles per byte of constants and states on a PE, raised until all ops have room. Rows of a layer on separate PEs are
 fast, but each PE holds a copy of the weights."""
 
-ROOT = 1 / 2
-"""Part of the root's room for orders: the root sends the inputs to all others and starts them."""
-
 PIECE, LOAD, BORDER = 4.0, 1 / 16, 4000
 """Cycles per tile, because the reader of an output waits for every tile; per cycle of a sending PE or hop of a flit;
 and for leaving the chip of an op's inputs. Eight blocks of `benchmarks/transformers/language_model.py` on four chips
@@ -54,14 +48,6 @@ were predicted at 381,845 cycles a token with 400 for a border."""
 TILE = 250
 """Estimated bytes of a tile's commands, signals and table rows. In MiniLM's plans on four chips the average is 165 to
 189, and 19 of 20 PEs have at most 409."""
-
-AHEAD = 2
-"""Ops that read only states move forward by this number of ops of their kind. A block of attention has two: for keys
-and for values. Eight blocks of `benchmarks/transformers/language_model.py --plan-only` on four chips were predicted at
-137,998 cycles a token with 1, which delays the first block, and at 137,805 with 2."""
-
-SHOWN = 2
-"""Repeated blocks planned alone, to find rooms that fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +75,11 @@ class _Choice:
     orders: np.ndarray
 
 
+_Transfer = tuple[np.ndarray, float, np.ndarray]
+"""A tensor on its way to an op's tiles: the cycle at which each tile has its part, the cycles of all sending PEs, and
+bytes of descriptors on each sending PE."""
+
+
 class ListSchedule:
     """A pass over the ops of a problem. Each PE may hold `room` bytes of constants, states and orders.
 
@@ -96,27 +87,30 @@ class ListSchedule:
     """
 
     def __init__(self, problem: Problem, room: int, price: float = 0.0, *, from_dram: bool = False) -> None:
-        self._problem, self._graph, self._room = problem, problem.graph, room
-        self._mesh, count, net = _Mesh(problem), len(problem.order), problem.net
+        board, count, net = problem.board, len(problem.order), problem.net
+        assert board.noc is not None
+        self._problem, self._graph, self._room, self._noc = problem, problem.graph, room, board.noc
+        self._hops, self._chip = hops_on(board, problem.order), np.array(problem.order) // board.mesh.pes.count
+        every = range(board.mesh.chips.count)
+        self._borders = np.array([[borders_on(board.mesh, *to_go(board.mesh, a, b)) for b in every] for a in every])
         self._price = price / count
         self._unlike = problem.unlike(count)
-        cpus = [problem.board.cpu_of(pe) for pe in self._unlike]
-        self._cores = np.array([cpus.index(problem.board.cpu_of(pe)) for pe in problem.order])
+        cpus = [board.cpu_of(pe) for pe in self._unlike]
+        self._cores = np.array([cpus.index(board.cpu_of(pe)) for pe in problem.order])
         self._free, self._held, self._operands = np.zeros(count), np.zeros(count), np.zeros(count)
         self._fetched = net.inputs if from_dram else ()
         self._streamed_from = SMALLEST if from_dram else inf
         if not from_dram:
-            self._held[0] = ROOT * room
+            self._held[0] = room / 2  # the root sends the inputs to all others and starts them
             self._operands[0] = sum(net.tensor(name).bytes for name in (*net.inputs, *net.outputs))
-        self._most = room + TENSORS * problem.board.memory_for("activations").size
+        self._most = room + TENSORS * board.memory_for("activations").size
         self._placed: dict[str, _Placed] = {}
-        self._last = _Placed(np.zeros((0, 0, 2), np.int64), np.zeros(1, np.int64), np.zeros(1))
+        self._last = _Placed(from_boxes([]), np.zeros(1, np.int64), np.zeros(1))
         self._known_costs: dict[Hashable, Sequence[Cost]] = {}
         self._largest_boxes: dict[tuple[tuple[int, ...], Split], Box] = {}
-        self._found: dict[str, tuple[Tile, ...]] = {}
-        self._waiting: dict[str, Op] = {}
-        names, (period, repeated) = [op.name for op in self._graph.ops], _period(self._graph)
-        self._same_before = {names[index]: names[index - period] for index in repeated}
+        self._found, self._waiting = dict[str, tuple[Tile, ...]](), dict[str, Op]()
+        (period, repeated), ops = _period(self._graph), self._graph.ops
+        self._same_before = {ops[index].name: ops[index - period].name for index in repeated}
         self._split_of: dict[str, Split] = {}
 
     def assignment(self) -> Assignment | None:
@@ -183,6 +177,8 @@ class ListSchedule:
 
     def _choices(self, op: Op, splits: Iterable[Split]) -> Iterator[_Choice]:
         """The choices for an op: each split on each placement with room."""
+        places = np.arange(len(self._free))
+        carries = np.isin(places, self._problem.places.get(op.engine, places))
         for split in splits:
             boxes, costs = self._tiles(op, split), self._costs(op, split)
             needs = [(home, needed) for home, needed in self._graph.needs(op, boxes) if home in self._placed]
@@ -190,15 +186,16 @@ class ListSchedule:
             kept = self._kept_bytes(op, boxes, costs[0])
             operands = self._most_bytes([*needs, (op.output, boxes)])
             room = np.minimum(self._room, self._most - np.maximum(self._operands, operands))
-            roomy = self._carries(op.engine) & (self._held + kept <= room)
+            roomy = carries & (self._held + kept <= room)
             by_core = np.array([cost.cycles for cost in costs])
             for places in self._placements(moved, len(boxes), roomy):
                 ready, load, orders = self._free[places], 0.0, np.zeros(len(self._free))
                 orders[places] += TILE
                 for home, needed in moved:
-                    sent = self._mesh.transfer(self._placed[home], needed, places, self._graph.element_bytes(home))
-                    ready, load = np.maximum(ready, sent.arrived), load + sent.load
-                    np.add.at(orders, self._placed[home].places, sent.descriptors)
+                    size, source = self._graph.element_bytes(home), self._placed[home]
+                    arrived, sending, descriptors = self._transfer(source, needed, places, size)
+                    ready, load = np.maximum(ready, arrived), load + sending
+                    np.add.at(orders, source.places, descriptors)
                 done = ready + by_core[self._cores[places]] + CHAIN_CYCLES
                 held = float(orders.sum()) + kept * len(boxes)
                 merit = float(done.max()) + PIECE * len(boxes) + self._price * held + LOAD * load
@@ -216,7 +213,7 @@ class ListSchedule:
         return int(np.sum([volumes(boxes) * self._graph.element_bytes(name) for name, boxes in parts], axis=0).max())
 
     def _splits(self, op: Op) -> Iterator[Split]:
-        """The splits of the op's inputs, then the splits with the least estimate of each number of tiles."""
+        """The splits of the op's inputs, then the two splits with the least estimate of each number of tiles."""
         possible = list(self._possible(op))
         makers = [self._graph.maker_of[home].name for home in self._graph.sources(op) if home in self._graph.maker_of]
         known = {self._split_of[name] for name in makers if name in self._split_of}
@@ -225,7 +222,7 @@ class ListSchedule:
         for split in possible:
             by_count.setdefault(prod(split), []).append((self._estimate(op, split), split))
         for ranked in by_count.values():
-            yield from (split for _, split in sorted(ranked)[:SPLITS])
+            yield from (split for _, split in sorted(ranked)[:2])
 
     def _estimate(self, op: Op, split: Split) -> float:
         """Cycles of the largest tile: to compute, to move its operands, and the price of its constants."""
@@ -244,10 +241,7 @@ class ListSchedule:
         return (split for split in product(*counts) if prod(split) <= pes and may_be_cut(net, op, split))
 
     def _tiles(self, op: Op, split: Split) -> Boxes:
-        shape = self._graph.shape(op.output)
-        last = len(shape) - 1
-        grains = (1,) * last + tuple(next((g for g in GRAINS if shape[last] >= g * parts), 1) for parts in split[last:])
-        boxes = grid(shape, split, grains)
+        boxes = tiles_of(self._graph.shape(op.output), split)
         return boxes[volumes(boxes) > 0]
 
     def _costs(self, op: Op, split: Split) -> Sequence[Cost]:
@@ -266,18 +260,13 @@ class ListSchedule:
             (self._largest_boxes[key],) = to_boxes(tiles[[volumes(tiles).argmax()]])
         return self._largest_boxes[key]
 
-    def _carries(self, engine: str) -> np.ndarray:
-        """True at each place whose PE carries an engine."""
-        places = np.arange(len(self._free))
-        return np.isin(places, self._problem.places.get(engine, places))
-
     def _placements(self, needs: list[tuple[str, Boxes]], count: int, roomy: np.ndarray) -> Iterator[np.ndarray]:
         """Places for `count` tiles, among the places with room: the places idle first, and the places of the inputs."""
         if roomy.sum() < count:
             return
         inputs = [self._placed[home] for home, _ in needs] or [self._last]
         ready, sources = max(each.done.max() for each in inputs), np.concatenate([each.places for each in inputs])
-        begins = np.maximum(self._free, ready) + BORDER * self._mesh.borders(sources)
+        begins = np.maximum(self._free, ready) + BORDER * self._borders_to(sources)
         idle = np.argsort(np.where(roomy, begins, np.inf), kind="stable")
         yield np.sort(idle[:count])
         near = self._near(needs, count, roomy)
@@ -300,36 +289,13 @@ class ListSchedule:
             overlap[:, found[tile]] = -1
         return found
 
-
-@dataclass(frozen=True, eq=False)
-class _Transfer:
-    """A tensor on its way to an op's tiles: the cycle at which each tile has its part, the cycles of all sending PEs,
-    and bytes of descriptors on each sending PE."""
-
-    arrived: np.ndarray
-    load: float
-    descriptors: np.ndarray
-
-
-class _Mesh:
-    """Distances between the places of a problem's order, and estimates of transfers."""
-
-    def __init__(self, problem: Problem) -> None:
-        board = problem.board
-        assert board.noc is not None
-        self._noc = board.noc
-        self._hops = hops_on(board, problem.order)
-        self._chip, self._chips = np.array(problem.order) // board.mesh.pes.count, board.mesh.chips
-        every = range(self._chips.count)
-        self._borders = np.array([[borders_on(board.mesh, *to_go(board.mesh, a, b)) for b in every] for a in every])
-
-    def transfer(self, source: _Placed, needed: Boxes, places: np.ndarray, element_bytes: int) -> _Transfer:
+    def _transfer(self, source: _Placed, needed: Boxes, places: np.ndarray, element_bytes: int) -> _Transfer:
         """The transfer of each tile's needed part of a tensor. PEs multicast a part that all receivers share."""
         noc, shared = self._noc, volumes(common(source.boxes[None], needed[:, None])) * element_bytes
         there = np.where(shared > 0, source.done[None], 0).max(1)
         far = (shared > 0) & (places[:, None] != source.places[None])
         if not far.any():
-            return _Transfer(there, 0.0, np.zeros(len(source.places)))
+            return there, 0.0, np.zeros(len(source.places))
         flits = np.where(far, -(-shared // noc.port_bytes_per_cycle), 0)
         multicast, receivers = np.where(far, shared, 0).max(0) == np.where(far, shared, np.inf).min(0), far.sum(0)
         sends = np.where(multicast, far.any(0), receivers)
@@ -342,7 +308,7 @@ class _Mesh:
         carried = (hops * flits).max(0) * sends
         load, lists = float((sending + carried).sum()), np.where(multicast & (receivers > 1), receivers, 0)
         descriptors = DESCRIPTOR_BYTES * sends + DESTINATION_BYTES * lists
-        return _Transfer(np.where(far.any(1), np.maximum(there, received), there), load, descriptors)
+        return np.where(far.any(1), np.maximum(there, received), there), load, descriptors
 
     def _travel(self, to: np.ndarray, source: np.ndarray, hops: np.ndarray, flits: np.ndarray) -> np.ndarray:
         """Cycles from each source to each destination: hops, and the slower links between chips."""
@@ -351,10 +317,11 @@ class _Mesh:
         crossing = flits.max(0).sum() * slow / self._noc.chip_links_per_border
         return hops * self._noc.hop_cycles + borders * self._noc.chip_hop_cycles + (borders > 0) * crossing
 
-    def borders(self, places: np.ndarray) -> np.ndarray:
+    def _borders_to(self, places: np.ndarray) -> np.ndarray:
         """The borders of chips between each place of the order and the chip in the middle of some places."""
-        row, column = (int(np.median(axis).round()) for axis in np.divmod(self._chip[places], self._chips.columns))
-        return self._borders[self._chip, row * self._chips.columns + column]
+        columns = self._problem.board.mesh.chips.columns
+        row, column = (int(np.median(axis).round()) for axis in np.divmod(self._chip[places], columns))
+        return self._borders[self._chip, row * columns + column]
 
 
 def _period(graph: Graph) -> tuple[int, list[int]]:
@@ -370,12 +337,12 @@ def _period(graph: Graph) -> tuple[int, list[int]]:
     return 0, []
 
 
-def first_blocks(graph: Graph) -> Graph:
-    """The graph of the first `SHOWN` repeated blocks, or the whole graph if less than twice as many blocks repeat."""
+def first_blocks(graph: Graph, blocks: int = 2) -> Graph:
+    """The graph of the first repeated `blocks`, or the whole graph if less than twice as many blocks repeat."""
     net, (period, repeated) = graph.net, _period(graph)
-    if len(repeated) < 2 * SHOWN * period or not repeated:
+    if len(repeated) < 2 * blocks * period or not repeated:
         return graph
-    some = net.ops[: net.ops.index(graph.ops[repeated[0] + (SHOWN - 1) * period])]
+    some = net.ops[: net.ops.index(graph.ops[repeated[0] + (blocks - 1) * period])]
     made = {op.output for op in some}
     states = tuple(state for state in net.states if state.output in made)
     lost = {state.input for state in net.states} - {state.input for state in states}
@@ -392,17 +359,17 @@ def first_blocks(graph: Graph) -> Graph:
 
 
 def states_early(graph: Graph) -> Graph:
-    """The graph with each op that reads only states right behind the op of its kind `AHEAD` before it.
+    """The graph with each op that reads only states right behind the last but one op of its kind.
 
-    PEs then compute these ops while waiting for the block before. A state's new value stays behind all readers of the
-    state, and each op behind the makers of its inputs.
+    PEs then compute these ops while waiting for the block before: a block of attention has two, for keys and for
+    values. A state's new value stays behind all readers of the state, and each op behind the makers of its inputs.
     """
     net, there, becomes = graph.net, dict.fromkeys(graph.kept, 0), set(graph.kept.values())
     moved, follows = list[int](), list(range(len(net.ops)))
     for place, op in enumerate(net.ops):
         needed = set(net.activations(op))
         if needed and needed <= there.keys() and op.output not in becomes:
-            earlier = moved[-AHEAD] if len(moved) >= AHEAD else place
+            earlier = moved[-2] if len(moved) >= 2 else place
             follows[place] = max(earlier, *(there[name] for name in needed))
             there.update(dict.fromkeys(op.outputs, follows[place]))
             moved.append(place)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cache
 from itertools import product
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,12 +19,15 @@ from npukit.net.receptive import cuttable_axes, may_be_cut
 from npukit.plan.batch.channel_bands import narrowed
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, cut_in_weight_tiles
 from npukit.plan.ir.assignment import Assignment, Tile
-from npukit.plan.tensors.boxes import WIDE_GRAIN, Boxes, Split, cut, from_boxes, grid, spread_out, to_boxes, volumes
+from npukit.plan.tensors.boxes import WIDE_GRAIN, Boxes, Split, cut, grain, spread_out, tiles_of, to_boxes, volumes
 from npukit.plan.tensors.problem import Problem
 
 SHORT = 600
 """Cycles up to which an op on the core is computed whole. Two messages of some hundred bytes, inputs to other PEs and
 results back, take as long with their calls and waits."""
+
+
+_T = TypeVar("_T")
 
 
 class Splits:
@@ -40,15 +44,17 @@ class Splits:
         self._known_candidates: dict[tuple[int, float], list[list[Split]]] = {}
         first: dict[object, int] = {}
         self._first_of_form = [first.setdefault(self._form(op), index) for index, op in enumerate(self._graph.ops)]
-        self.tiles = cache(self._tiles)
-        self.needs = cache(self._needs)
-        self._known_cost = cache(self._cost)
-        self._known_weight_tiles = cache(self._weight_tile_bytes)
-        self._costs_of_pieces = cache(self._pieces)
-        self._known_sizes = cache(self._sizes_along)
-        self._known_needs = cache(self._needed_along)
-        self._known_held = cache(self._held_bytes)
-        self._estimate = cache(self._estimated_cycles)
+        self.tiles, self.needs = cache(self._tiles), cache(self._needs)
+        self._costs_of_pieces, self._known_sizes = cache(self._pieces), cache(self._sizes_along)
+        self._known_needs, self._estimate = cache(self._needed_along), cache(self._estimated_cycles)
+        self.cost = self._by_form(self._cost)
+        self.weight_tile_bytes = self._by_form(self._weight_tile_bytes)
+        self.held_bytes = self._by_form(self._held_bytes)
+
+    def _by_form(self, figure: Callable[[int, Split], _T]) -> Callable[[int, Split], _T]:
+        """A figure of an op in a split, computed once for ops of one form."""
+        known, first = cache(figure), self._first_of_form
+        return lambda index, split: known(first[index], split)
 
     def within(self, room: int | None) -> Splits:
         """The splits with another room, and shared tables."""
@@ -74,18 +80,6 @@ class Splits:
         figures = whole.cycles, whole.constant_bytes, whole.scratch_bytes, whole.constants_key
         return op.kind, op.engine, op.attributes, *kinds, *shapes, *constants, *figures
 
-    def cost(self, index: int, split: Split) -> Cost:
-        """The cycles of the slowest tile, and the most constants and scratch bytes of a tile."""
-        return self._known_cost(self._first_of_form[index], split)
-
-    def weight_tile_bytes(self, index: int, split: Split) -> int:
-        """Bytes of the largest tile's first weight tile."""
-        return self._known_weight_tiles(self._first_of_form[index], split)
-
-    def held_bytes(self, index: int, split: Split) -> int:
-        """Bytes of the largest tile: inputs, output, scratch memory and a weight tile."""
-        return self._known_held(self._first_of_form[index], split)
-
     def assignment(self, order: Sequence[int], splits: Sequence[Split]) -> Assignment:
         """The tiles of every op, given the split of each, on the PEs of an order."""
         return {
@@ -99,10 +93,7 @@ class Splits:
 
     def _tiles(self, tensor: str, split: Split) -> Boxes:
         """The boxes of a tensor in a layout, each at the place of its PE."""
-        shape, maker = self._graph.shape(tensor), self._graph.maker_of.get(tensor)
-        if not shape:
-            return from_boxes([Box((), ())])
-        tiles = grid(shape, split, tuple(_grain(shape, axis, parts) for axis, parts in enumerate(split)))
+        maker, tiles = self._graph.maker_of.get(tensor), tiles_of(self._graph.shape(tensor), split)
         places = self._places.get(maker.engine) if maker else None
         return tiles if places is None else spread_out(tiles, places)
 
@@ -118,7 +109,7 @@ class Splits:
     def _cut(self, index: int, axis: int, parts: int) -> np.ndarray:
         """The starts of an op's tiles along an axis in `parts` parts, and the end of the last tile."""
         shape = self._graph.shape(self._graph.ops[index].output)
-        return cut(shape[axis], parts, _grain(shape, axis, parts))
+        return cut(shape[axis], parts, grain(shape, axis, parts))
 
     def _sizes(self, index: int, split: Split) -> list[tuple[int, ...]]:
         """Along each axis the different sizes of tiles."""
@@ -128,6 +119,7 @@ class Splits:
         return tuple(set(np.diff(self._cut(index, axis, parts)).tolist()))
 
     def _cost(self, index: int, split: Split) -> Cost:
+        """The cycles of the slowest tile, and the most constants and scratch bytes of a tile."""
         pes = self._problem.unlike(prod(split) if self._graph.ops[index].engine == CORE else 1)
         costs = [self._costs_of_pieces(index, *each) for each in product(product(*self._sizes(index, split)), pes)]
         return Cost(
@@ -209,8 +201,9 @@ class Splits:
         return [split for split in possible if held[split] <= room]
 
     def _held_bytes(self, index: int, split: Split) -> int:
+        """Bytes of the largest tile: inputs, output, scratch memory and a weight tile."""
         op = self._graph.ops[index]
-        elements = [prod(self._largest(index, split)), *self._most_needed(index, split)]
+        elements = [prod(map(max, self._sizes(index, split))), *self._most_needed(index, split)]
         names = [op.output, *self._graph.sources(op)]
         held = sum(size * self.element_bytes(name, split) for name, size in zip(names, elements, strict=True))
         return int(held) + self.cost(index, split).scratch_bytes + self.weight_tile_bytes(index, split)
@@ -220,19 +213,26 @@ class Splits:
         channels = self._graph.shape(tensor)[-1] if tensor in self._narrowed and split[-1] == 1 else 0
         return self._graph.element_bytes(tensor) * (WIDE_GRAIN / channels if channels > WIDE_GRAIN else 1)
 
-    def _largest(self, index: int, split: Split) -> tuple[int, ...]:
-        """The shape of the largest tile."""
-        return tuple(map(max, self._sizes(index, split)))
-
     def _weight_tile_bytes(self, index: int, split: Split) -> int:
+        """Bytes of the largest tile's first weight tile."""
         if not self._weight_tile_size:
             return 0
-        return self._costs_of_pieces(index, self._largest(index, split))[0].constant_bytes
+        return self._costs_of_pieces(index, tuple(map(max, self._sizes(index, split))))[0].constant_bytes
 
     def is_possible(self, index: int, split: Split) -> bool:
-        limits, most = self._limits(index)
-        within = len(split) == len(limits) and all(parts <= limit for parts, limit in zip(split, limits, strict=True))
-        return within and prod(split) <= most and may_be_cut(self._graph.net, self._graph.ops[index], split)
+        return split in self._possible(index)
+
+    def neighbours(self, here: Sequence[Split], width: int = 14) -> Iterator[tuple[Split, ...]]:
+        """Neighbours of a mapping, the most promising first: another of `width` splits of one op, or of a run of ops
+        with equal shapes and equal splits."""
+        shapes, choices = [self._graph.shape(op.output) for op in self._graph.ops], self.candidates(width)
+        for place, first in product(range(width), range(len(here))):
+            last = first + 1
+            while last < len(here) and (shapes[last], here[last]) == (shapes[first], here[first]):
+                last += 1
+            split = choices[first][place] if place < len(choices[first]) else None
+            if split and all(self.is_possible(index, split) for index in range(first, last)):
+                yield (*here[:first], *([split] * (last - first)), *here[last:])
 
     def _possible(self, index: int) -> Iterator[Split]:
         op = self._graph.ops[index]
@@ -242,22 +242,14 @@ class Splits:
         """The most parts of an op along each axis, and the most parts in all."""
         op = self._graph.ops[index]
         shape = self._graph.shape(op.output)
-        axes = cuttable_axes(self._graph.net, op) if self._worth_sharing(op) else ()
+        whole = Box.whole(shape)
+        is_long = op.engine != CORE or self._tile_cost(op, whole).cycles > SHORT
+        axes = cuttable_axes(self._graph.net, op) if is_long else ()
         limits = [size if axis in axes else 1 for axis, size in enumerate(shape)]
         limits[-1:] = [-(-size // 4) for size in limits[-1:]]
         places = self._places.get(op.engine)
         most = self.pes if places is None else sum(place < self.pes for place in places)
         return tuple(limits), most
-
-    def _worth_sharing(self, op: Op) -> bool:
-        """False for short ops on the core."""
-        return op.engine != CORE or self._tile_cost(op, Box.whole(self._graph.shape(op.output))).cycles > SHORT
-
-
-def _grain(shape: Sequence[int], axis: int, parts: int) -> int:
-    """The grain of a cut: 16 channels if there are enough, else 4, as the MAC array takes channels; 1 on other axes."""
-    grains = (16, 4) if axis == len(shape) - 1 else ()
-    return next((grain for grain in grains if shape[axis] >= grain * parts), 1)
 
 
 def _factors(limits: tuple[int, ...], most: int) -> Iterator[Split]:

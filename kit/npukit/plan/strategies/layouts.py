@@ -12,7 +12,6 @@ from npukit.net.box import Box
 from npukit.plan.batch.batch import frame
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
-from npukit.plan.layout.neighbours import Neighbours
 from npukit.plan.search.bound import may_be_resident
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
 from npukit.plan.strategies.frames import fewer, resident
@@ -98,7 +97,6 @@ class _Walk:
 
     def __init__(self, found: _Found, pins: Assignment = NO_PINS) -> None:
         self._found, self._pins, self._share = found, pins, Share(found.problem.work, WALKED)
-        self._neighbours = Neighbours(found.problem.graph, found.layouts.splits)
         self._here, self._cycles = found.layouts.best_splits(found.price), found.cycles
         self._known = {self._here}
 
@@ -116,7 +114,7 @@ class _Walk:
 
     def _likely(self, here: tuple[Split, ...]) -> Iterator[tuple[Split, ...]]:
         """The new neighbours of a mapping with the least estimates, in their own order."""
-        new = [splits for splits in self._neighbours.of(here) if splits not in self._known]
+        new = [splits for splits in self._found.layouts.splits.neighbours(here) if splits not in self._known]
         nearest = set(sorted(new, key=self._found.layouts.expected_near(here))[:NEAREST])
         return (splits for splits in new if splits in nearest)
 

@@ -101,3 +101,14 @@ def cut(size: int, count: int, grain: int) -> np.ndarray:
     if units >= 2 * count and -(-((units + 1) // 2) // count) * 2 <= -(-units // count):
         return cut(size, count, 2 * grain)
     return np.minimum(np.round(np.arange(count + 1) * units / count).astype(np.int64) * grain, size)
+
+
+def grain(shape: Sequence[int], axis: int, parts: int) -> int:
+    """The grain of a cut: 16 channels if there are enough, else 4, as the MAC array takes channels; 1 on other axes."""
+    grains = GRAINS if axis == len(shape) - 1 else ()
+    return next((grain for grain in grains if shape[axis] >= grain * parts), 1)
+
+
+def tiles_of(shape: tuple[int, ...], split: Split) -> Boxes:
+    """The tiles of an output in a split."""
+    return grid(shape, split, tuple(grain(shape, axis, parts) for axis, parts in enumerate(split)))
