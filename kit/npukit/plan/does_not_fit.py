@@ -27,9 +27,6 @@ from npukit.plan.tensors.routes import pes_to_use
 
 FILTERS = Conv2d | DepthwiseConv2d | Dense | TransposeConv2d
 
-NAMED = 3
-"""Readers of a tensor listed by name."""
-
 Retry = Callable[[Problem], Search]
 """A search on other PEs or another board, for the outcome of a remedy."""
 
@@ -188,8 +185,8 @@ def _most_held(candidate: Candidate, pe: int) -> str:
 
 def _readers(net: Net, tensor: str) -> str:
     consumers = [op.name for op in net.ops if tensor in op.inputs]
-    more = f" and {len(consumers) - NAMED} more" if consumers[NAMED:] else ""
-    return f"{', '.join(consumers[:NAMED])}{more}" if consumers else "the output"
+    more = f" and {len(consumers) - 3} more" if consumers[3:] else ""
+    return f"{', '.join(consumers[:3])}{more}" if consumers else "the output"
 
 
 def _remedies(problem: Problem, pes: int, missing: int, retry: Retry) -> Iterator[str]:

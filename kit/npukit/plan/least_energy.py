@@ -15,8 +15,6 @@ from npukit.plan.planner import Planned
 from npukit.plan.predict.energy import FrameEnergy, predicted_energies
 
 ENERGY = "energy"
-PATIENCE = 2
-"""Numbers of PEs in a row without gain, after which larger ones are not tried."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ def least_energy(
             tries=["[energy] in the board file (docs/board-file.md)", "--objective latency, throughput or memory"],
         )
     trials, idle, fault = list[EnergyTrial](), 0, None
-    for pes in _doubled(most):
+    for pes in (*(1 << power for power in range((most - 1).bit_length())), most):
         before = min((each.merit for each in trials), default=(inf, inf))
         try:
             for planned in plans(pes):
@@ -55,16 +53,8 @@ def least_energy(
             fault = error
         best = min((each.merit for each in trials), default=(inf, inf))
         idle = idle + 1 if best == before < (inf, 0) else 0
-        if idle == PATIENCE:
+        if idle == 2:  # numbers of PEs in a row without gain
             break
     if not trials and fault:
         raise fault
     return sorted(trials, key=lambda each: each.merit)
-
-
-def _doubled(most: int) -> Iterator[int]:
-    pes = 1
-    while pes < most:
-        yield pes
-        pes *= 2
-    yield most

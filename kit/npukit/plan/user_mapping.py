@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from npukit.accel.interface import Accelerator
 from npukit.board.board import UNKNOWN_KEY, Board
@@ -38,11 +38,7 @@ Mapper = Callable[[Graph, Board, Sequence[int]], Mapping[str, Sequence[Tile]]]
 """A mapper: from a net, a board and the live PEs in order to the tiles of every op or of some."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TilePin(_Strict):
+class TilePin(BaseModel, extra="forbid", frozen=True):
     """A box of an op's output, and the PE that computes it."""
 
     pe: int
@@ -50,7 +46,7 @@ class TilePin(_Strict):
     stop: tuple[int, ...]
 
 
-class OpPin(_Strict):
+class OpPin(BaseModel, extra="forbid", frozen=True):
     """The PEs of an op: a list of tiles, or PEs with the number of `parts` along each axis of the output.
 
     Without `parts` the last axis with enough elements is cut: usually the channels. `sums`: the number of ops that
@@ -63,7 +59,7 @@ class OpPin(_Strict):
     sums: int = 1
 
 
-class PinFile(_Strict):
+class PinFile(BaseModel, extra="forbid", frozen=True):
     """A mapping file."""
 
     ops: dict[str, OpPin]

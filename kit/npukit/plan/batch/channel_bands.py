@@ -95,7 +95,8 @@ def bands_for(graph: Graph, board: Board, assignment: Assignment) -> Bands:
         rest += max(tile.box.elements for tile in assignment[second.name]) * graph.element_bytes(second.output)
         channels = graph.shape(first.output)[-1]
         counts = range(1, -(-channels // WIDE_GRAIN) + 1)
-        count = next((n for n in counts if rest + _widest(channels, n) * middle / channels <= room), counts[-1])
+        widest = {n: max(stop - start for start, stop in spans_of(channels, n)) for n in counts}
+        count = next((n for n in counts if rest + widest[n] * middle / channels <= room), counts[-1])
         if count > 1:
             found[first.name] = count
     return found
@@ -129,10 +130,6 @@ def _may_take_turns(graph: Graph, first: Op, second: Op) -> bool:
 
 def _needed_bytes(graph: Graph, op: Op, tile: Tile) -> int:
     return sum(box.elements * graph.element_bytes(home) for home, box in graph.needs_of(op, tile.box))
-
-
-def _widest(channels: int, count: int) -> int:
-    return max(stop - start for start, stop in spans_of(channels, count))
 
 
 def _cut(tile: Tile, span: Sequence[int]) -> Tile:

@@ -5,6 +5,7 @@ A table program stores each stretch once (`codegen/table.py`). Further micro-bat
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -47,56 +48,40 @@ def rows_of(found: Sequence[Stretch], rows: Sequence[int]) -> int:
 
 
 def _stretches(keys: Sequence[int], rows: Sequence[int], shortest: int) -> Iterator[Stretch]:
-    stored = _Stored(keys, shortest)
-    at = begun = 0
+    """The division with repetitions of at least `shortest` units. Stored units are found by the run of units that
+    begins with each: two units, or the largest power of two up to `shortest` if that is more."""
+    runs, is_stored = _numbered_runs(keys, max(shortest, 2)), [False] * len(keys)
+    by_run, first_of, at, begun = defaultdict[int, list[int]](list), dict[int, int](), 0, 0
     while at < len(keys):
-        count, first = stored.longest(at)
+        count, first = _longest(keys, is_stored, by_run[runs[at]], at)
+        if count < 2 and keys[at] in first_of:
+            count, first = 1, first_of[keys[at]]
         if count >= shortest and sum(rows[at : at + count]) > 1:
             if at > begun:
                 yield Stretch(begun, at - begun, again=False)
             yield Stretch(first, count, again=True)
             at = begun = at + count
         else:
-            stored.add(at)
+            is_stored[at] = True
+            by_run[runs[at]].append(at)
+            first_of.setdefault(keys[at], at)
             at += 1
     if at > begun:
         yield Stretch(begun, at - begun, again=False)
 
 
-class _Stored:
-    """The stored units of a program, indexed by the run of units that begins with each.
-
-    A run has two units, or the largest power of two up to `shortest` if that is more; fewer at the end of the program.
-    """
-
-    def __init__(self, keys: Sequence[int], shortest: int) -> None:
-        self._keys, self._is_stored = keys, [False] * len(keys)
-        self._runs = _numbered_runs(keys, max(shortest, 2))
-        self._by_run: dict[int, list[int]] = {}
-        self._first: dict[int, int] = {}
-
-    def add(self, at: int) -> None:
-        self._is_stored[at] = True
-        self._by_run.setdefault(self._runs[at], []).append(at)
-        self._first.setdefault(self._keys[at], at)
-
-    def longest(self, at: int) -> tuple[int, int]:
-        """The number of units from `at` on that repeat stored units, at most, and the index of the first stored unit.
-        The first of several equal matches wins."""
-        most = first = 0
-        for each in self._by_run.get(self._runs[at], ()):
-            if at + most < len(self._keys) and self._is_equal(each + most, at + most):
-                count = 0
-                while at + count < len(self._keys) and self._is_equal(each + count, at + count):
-                    count += 1
-                if count > most:
-                    most, first = count, each
-        if most < 2 and self._keys[at] in self._first:
-            return 1, self._first[self._keys[at]]
-        return most, first
-
-    def _is_equal(self, stored: int, unit: int) -> bool:
-        return self._is_stored[stored] and self._keys[stored] == self._keys[unit]
+def _longest(keys: Sequence[int], is_stored: Sequence[bool], firsts: Sequence[int], at: int) -> tuple[int, int]:
+    """The number of units from `at` on that repeat stored units from one of `firsts` on, at most, and the index of the
+    first stored unit. The first of several equal matches wins."""
+    most = first = 0
+    for each in firsts:
+        count = 0
+        if at + most < len(keys) and is_stored[each + most] and keys[each + most] == keys[at + most]:
+            while at + count < len(keys) and is_stored[each + count] and keys[each + count] == keys[at + count]:
+                count += 1
+        if count > most:
+            most, first = count, each
+    return most, first
 
 
 def _numbered_runs(keys: Sequence[int], length: int) -> list[int]:

@@ -19,9 +19,6 @@ from npukit.plan.tensors.core_cycles import (
     WAKE_CYCLES,
 )
 
-_PICOJOULES = 1e-6
-"""Microjoules per picojoule."""
-
 
 @dataclass(frozen=True)
 class FrameWork:
@@ -120,17 +117,18 @@ def frame_energies(board: Board, work: FrameWork, frames_per_second: float | Non
 
 
 def _at(board: Board, energy: Energy, level: EnergyLevel, work: FrameWork, seconds: float) -> FrameEnergy:
+    # 1e-6: microjoules per picojoule
     asleep_uw = board.pe_count * energy.pe_off_uw + work.pes * level.pe_asleep_uw
     moved = work.traffic
     traffic = {
-        "SRAM": moved.sram_bytes * energy.pj_per_sram_byte * _PICOJOULES,
-        "network": moved.byte_hops * energy.pj_per_byte_hop * _PICOJOULES,
-        "DRAM": moved.dram_bytes * energy.pj_per_dram_byte * _PICOJOULES + seconds * work.drams * energy.dram_idle_uw,
+        "SRAM": moved.sram_bytes * energy.pj_per_sram_byte * 1e-6,
+        "network": moved.byte_hops * energy.pj_per_byte_hop * 1e-6,
+        "DRAM": moved.dram_bytes * energy.pj_per_dram_byte * 1e-6 + seconds * work.drams * energy.dram_idle_uw,
     }
     parts = {
         "idle": seconds * asleep_uw,
-        "cores": work.core_cycles * level.pj_per_core_cycle * _PICOJOULES,
-        "accelerators": work.products * level.pj_per_mac * _PICOJOULES,
+        "cores": work.core_cycles * level.pj_per_core_cycle * 1e-6,
+        "accelerators": work.products * level.pj_per_mac * 1e-6,
         **traffic,
     }
     whole, carried = sum(parts.values()), sum(traffic.values())

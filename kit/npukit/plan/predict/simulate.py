@@ -18,6 +18,7 @@ from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net
 from npukit.plan.ir.plan import (
+    NO_FLAG,
     PAGES,
     SENT_FLAG,
     Compute,
@@ -41,8 +42,8 @@ from npukit.plan.predict.timeline import SEND, WAIT, Movement, Timeline, TimeSli
 from npukit.plan.tensors import core_cycles
 from npukit.plan.tensors.routes import Link
 
-PAGE_FLAG = -1
-"""Pseudo-flag that counts pages of orders. No plan uses this number."""
+PAGE_FLAG = NO_FLAG
+"""Flag that counts pages of orders. No PE has it."""
 
 ROUNDS = 2
 """Batches simulated back to back to measure the interval."""

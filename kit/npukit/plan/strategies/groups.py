@@ -22,7 +22,7 @@ from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.bound import lacking_on_root, least_cycles
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
 from npukit.plan.strategies.streams import fewest_streamed, more_streamed
-from npukit.plan.tensors.problem import Problem, Share
+from npukit.plan.tensors.problem import Problem
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
 """PEs of a group. Sizes in between give as many groups on 152 PEs as the next larger size."""
@@ -123,18 +123,18 @@ def _batches(problem: Problem) -> Proposals:
 def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:
     """The batches of the trials, the best first. Much better batches for which the root lacks memory come again with
     more streamed constants."""
-    share, lacking, least = Share(problem.work, WHOLE), list[_Trial](), inf
+    is_spent, lacking, least = problem.work.share(WHOLE), list[_Trial](), inf
     for trial in trials:
-        if least < inf and (trial.interval >= least or share.is_spent):
+        if least < inf and (trial.interval >= least or is_spent()):
             break
         outcome = yield Candidate(problem, trial.batch)
         if isinstance(outcome, Lacks):
             lacking.append(trial)
         elif isinstance(outcome, Fits):
             least = min(least, outcome.plan.predicted.interval_cycles)
-    share = Share(problem.work, WHOLE)
+    is_spent = problem.work.share(WHOLE)
     for trial in lacking:
-        if trial.interval < WORTH * least and not share.is_spent:
+        if trial.interval < WORTH * least and not is_spent():
             yield from fewest_streamed(problem, trial.batch, len(trial.batch.stream.ops) + 1)
 
 

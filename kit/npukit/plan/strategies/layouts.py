@@ -16,7 +16,7 @@ from npukit.plan.search.bound import may_be_resident
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
 from npukit.plan.strategies.frames import fewer, resident
 from npukit.plan.tensors.boxes import Split
-from npukit.plan.tensors.problem import Problem, Share
+from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles per byte of constants on a PE, raised until the frame fits (`planner_constants.py frame`)."""
@@ -96,7 +96,7 @@ class _Walk:
     neighbours of the fastest mapping."""
 
     def __init__(self, found: _Found, pins: Assignment = NO_PINS) -> None:
-        self._found, self._pins, self._share = found, pins, Share(found.problem.work, WALKED)
+        self._found, self._pins, self._is_spent = found, pins, found.problem.work.share(WALKED)
         self._here, self._cycles = found.layouts.best_splits(found.price), found.cycles
         self._known = {self._here}
 
@@ -120,7 +120,7 @@ class _Walk:
 
     def _step(self, splits: tuple[Split, ...]) -> Proposals:
         """The frame with other splits. The walk goes on from the faster frame."""
-        if splits in self._known or self._share.is_spent:
+        if splits in self._known or self._is_spent():
             return
         self._known.add(splits)
         problem = self._found.problem

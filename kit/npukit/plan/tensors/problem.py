@@ -42,9 +42,10 @@ class Work:
     seconds: float = 0.0
     """Seconds spent on emission here, for the estimate of the time left."""
 
-    @property
-    def is_spent(self) -> bool:
-        return self.done >= self.most
+    def share(self, most: int) -> Callable[[], bool]:
+        """A function: True once this much work from now on, or the whole budget, is spent."""
+        until = min(self.done + most, self.most)
+        return lambda: self.done >= until
 
     @property
     def left(self) -> str:
@@ -53,17 +54,6 @@ class Work:
         if self.done < self.most // 100:
             return ""
         return f"; at most {seconds / 60:.0f} min more" if seconds > 90 else f"; at most {seconds:.0f} s more"
-
-
-class Share:
-    """A limit on the work from now on, within the limit of the whole call."""
-
-    def __init__(self, work: Work, most: int) -> None:
-        self._work, self._until = work, min(work.done + most, work.most)
-
-    @property
-    def is_spent(self) -> bool:
-        return self._work.done >= self._until
 
 
 @dataclass(frozen=True, eq=False)
