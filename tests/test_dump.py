@@ -1,4 +1,4 @@
-"""A dump has the Relax module, the net after each pass, the plan, and the rejected plans."""
+"""A dump has the Relax module, the net after each pass, the plan, and the candidates of the search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from helpers import CHECKOUT
 from npukit.cli.main import app
-from npukit.dump import CANDIDATES, dumping
+from npukit.dump import CANDIDATES, dumped, dumping
 from npukit.errors import NpukitError
 from npukit.passes import OWN, PLACING, SIMPLIFYING
 
@@ -33,6 +33,18 @@ def test_a_build_leaves_all_that_lies_between(tmp_path: Path) -> None:
     again = CliRunner().invoke(app, ["build", str(DIGITS), f"--output={out}", f"--dump={dump}", *options])
     assert again.exit_code == 1
     assert "is not empty" in again.output
+
+
+def test_nothing_is_made_without_a_dump(tmp_path: Path) -> None:
+    def never() -> str:
+        raise AssertionError("text of a dump that nothing asked for")
+
+    with dumping(None):
+        dumped("a.txt", never)
+    dumped("a.txt", never)
+    with dumping(tmp_path):
+        dumped("a.txt", lambda: "text")
+    assert (tmp_path / "a.txt").read_text() == "text"
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

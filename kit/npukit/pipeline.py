@@ -303,14 +303,15 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
         planned = best_of(problems(options.pes), options.objective, tuned)
         return Compiled(prepared.of(planned.net), board, planned, options, preference=tuned)
 
-    def plans(pes: int) -> Iterator[Planned]:
-        for objective in ("latency",) if prepared.net.states or board.noc is None else ("latency", "throughput"):
-            yield best_of(problems(pes), objective, tuned)
+    def plan(pes: int, objective: str) -> Planned:
+        return best_of(problems(pes), objective, tuned)
 
-    best, *_ = trials = least_energy(board, len(pes_to_use(board, options.pes)), options.frames_per_second, plans)
+    objectives = ("latency",) if prepared.net.states or board.noc is None else ("latency", "throughput")
+    most = len(pes_to_use(board, options.pes))
+    best, *_ = trials = least_energy(board, most, options.frames_per_second, objectives, plan)
     made_by = {"objective": best.planned.plan.objective, "pes": best.planned.plan.pes_used}
     told = {**prepared.told, "energy_trials": list(map(str, trials)), PLANNED_FOR: made_by}
-    return Compiled(replace(prepared.of(best.planned.net), told=told), board, best.planned, options)
+    return Compiled(replace(prepared.of(best.planned.net), told=told), board, best.planned, options, preference=tuned)
 
 
 def _as_pinned(board: Board, prepared: Prepared, options: Options) -> Compiled:

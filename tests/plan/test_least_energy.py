@@ -9,7 +9,15 @@ import pytest
 
 from helpers import CHECKOUT
 from npukit import api
+from npukit.accel.core_kernels import CostPreference
+from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
+from npukit.pipeline import compile_network
+from npukit.plan.least_energy import least_energy
+from npukit.plan.planner import Planned
+from npukit.progress import Silent
+from plan.engines import engines, planned_on
+from plan.networks import small_net
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
@@ -44,6 +52,26 @@ def test_a_low_rate_is_for_one_pe_at_the_low_voltage_and_no_rate_for_many() -> N
     assert (slow.pes_used, least["volts"]) == (1, 0.5)
     assert fast.pes_used == 4
     assert sum("1 PE " in trial for trial in slow.energy_trials) == 2
+
+
+def test_a_refusal_for_an_objective_leaves_the_others() -> None:
+    board = load_board("pe-mesh")
+    net, plan = planned_on(1, small_net)
+
+    def only_throughput(pes: int, objective: str) -> Planned:
+        if objective != "throughput" or pes > 1:
+            raise DoesNotFit("nothing fits")
+        return Planned(plan, net, engines(board), {})
+
+    trials = least_energy(board, 4, None, ("latency", "throughput"), only_throughput)
+    assert [trial.planned.plan for trial in trials] == [plan]
+
+
+def test_tuned_kernels_are_of_a_plan_for_energy_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = CostPreference({}, memory_relaxed=True)
+    monkeypatch.setattr("npukit.pipeline.preference_for", lambda *_: tuned)
+    compiled = compile_network(DIGITS, load_board("pe-mesh"), api.Options(objective="energy", pes=1), Silent())
+    assert compiled.preference == tuned
 
 
 def test_a_rate_that_no_plan_reaches_is_refused_by_how_much_is_missing() -> None:

@@ -13,6 +13,7 @@ from npukit.accel.engines import AS_ASKED, engines_of
 from npukit.application.apply import Ends, applied
 from npukit.application.declared import NOTHING
 from npukit.board.board import load_board
+from npukit.dump import CANDIDATES, dumping
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.ops import TvmCode
@@ -126,6 +127,12 @@ def test_what_does_not_fit_names_the_memory_and_what_it_holds(side: int, channel
     net = b.net(b.conv(b.input(1, side, side, channels), channels, 3, engine="cpu"))
     with pytest.raises(DoesNotFit, match=said):
         plan_network(net, board, engines_of(board), max_pes=1)
+
+
+def test_the_dump_of_a_refusal_has_the_candidates(tmp_path: Path) -> None:
+    with dumping(tmp_path), pytest.raises(DoesNotFit):
+        one_pe(wide(128))
+    assert re.search(r": PE 0 lacks [0-9,]+ bytes$", (tmp_path / CANDIDATES).read_text(), re.MULTILINE)
 
 
 def test_what_is_far_too_large_is_refused_without_an_emission(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ More PEs take more power for a shorter time. The energy is known of a whole plan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -34,9 +34,13 @@ class EnergyTrial:
 
 
 def least_energy(
-    board: Board, most: int, frames_per_second: float | None, plans: Callable[[int], Iterator[Planned]]
+    board: Board,
+    most: int,
+    frames_per_second: float | None,
+    objectives: Sequence[str],
+    plan: Callable[[int, str], Planned],
 ) -> list[EnergyTrial]:
-    """Trials of plans on 1, 2, 4, ... and `most` PEs, the best first."""
+    """Trials of plans for each objective on 1, 2, 4, ... and `most` PEs, the best first."""
     if board.energy is None:
         raise NpukitError(
             f"board {board.name} does not say what power it takes",
@@ -45,12 +49,14 @@ def least_energy(
     trials, idle, fault = list[EnergyTrial](), 0, None
     for pes in (*(1 << power for power in range((most - 1).bit_length())), most):
         before = min((each.merit for each in trials), default=(inf, inf))
-        try:
-            for planned in plans(pes):
-                energies = predicted_energies(board, planned.net, planned.plan, frames_per_second)
-                trials.append(EnergyTrial(planned, min(energies, key=lambda each: each.microjoules, default=None)))
-        except DoesNotFit as error:
-            fault = error
+        for objective in objectives:
+            try:
+                planned = plan(pes, objective)
+            except DoesNotFit as error:
+                fault = error
+                continue
+            energies = predicted_energies(board, planned.net, planned.plan, frames_per_second)
+            trials.append(EnergyTrial(planned, min(energies, key=lambda each: each.microjoules, default=None)))
         best = min((each.merit for each in trials), default=(inf, inf))
         idle = idle + 1 if best == before < (inf, 0) else 0
         if idle == 2:  # numbers of PEs in a row without gain

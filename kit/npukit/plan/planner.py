@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from npukit.accel.core_kernels import USUAL, CostPreference
 from npukit.accel.interface import Accelerator, Engines
 from npukit.board.board import Board
+from npukit.dump import CANDIDATES, dumped
 from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
@@ -185,6 +186,7 @@ def _on_more_pes(problem: Problem) -> Search:
 
 def _planned(search: Search, problem: Problem) -> Planned:
     if search.best is None:
+        dumped(CANDIDATES, lambda: "".join(f"{line}\n" for line in search.log))
         raise refusal(problem, search.nearest, search.log, _on_more_pes)
     assert isinstance(search.best.outcome, Fits)
     plan, chosen = search.best.outcome.plan, search.best.candidate.problem
