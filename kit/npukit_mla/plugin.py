@@ -16,22 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from npukit.accel import interface
 from npukit.accel.filters import rows_and_biases
 from npukit.accel.geometry import Plane, window_of
-from npukit.accel.interface import (
-    Abilities,
-    Address,
-    Choice,
-    CommandFormat,
-    Commands,
-    ConstantArray,
-    Cost,
-    Field,
-    Lowered,
-    OwnPasses,
-    Struct,
-    Tile,
-)
 from npukit.board.board import AcceleratorSlot, Board
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
@@ -111,7 +98,7 @@ class Mla:
 
     name = "mla"
     version = "2"
-    commands: CommandFormat | None = CommandFormat(
+    commands: interface.CommandFormat | None = interface.CommandFormat(
         struct="mla_command",
         next_field="next",
         tag_field="tag",
@@ -120,8 +107,8 @@ class Mla:
         run="mla_run",
         header="mla.h",
     )
-    abilities = Abilities(patterns=(("conv2d", "add"), ("sums", "total")))
-    passes = OwnPasses(quantizer=power_of_two)
+    abilities = interface.Abilities(patterns=(("conv2d", "add"), ("sums", "total")))
+    passes = interface.OwnPasses(quantizer=power_of_two)
     model: Path | None = HERE / "firmware" / "mla_model.c"
 
     def __init__(self, slot: AcceleratorSlot) -> None:
@@ -166,7 +153,7 @@ class Mla:
         """A box of the op's output as the driver computes it."""
         return DriverShape.of(net, op.parts[0], output, self._sums(net, op).part)
 
-    def choices(self, net: Net, op: Op) -> list[Choice]:
+    def choices(self, net: Net, op: Op) -> list[interface.Choice]:
         """Products of matrices, and the array's convolution if it takes the op."""
         if op.parts != (op,):
             return []
@@ -174,7 +161,7 @@ class Mla:
         window, short = shape.window, self._sums(net, op).bits <= self.figures.accumulator_bits
         plain = window.taps > 1 and {*window.strides, *window.dilation} == {1} and short and not shape.apart
         own = plain and net.tensor(op.inputs[0]).bytes <= MOST_INPUT
-        return [Choice(PRODUCTS), Choice(CONVOLUTION)] if own else []
+        return [interface.Choice(PRODUCTS), interface.Choice(CONVOLUTION)] if own else []
 
     def _products(self, net: Net, op: Op, shape: DriverShape) -> Iterator[tuple[int, str]]:
         """The cycles and the way of each kind of products that can compute a tile."""
@@ -193,26 +180,26 @@ class Mla:
             return shape.convolutions(self.figures, self._sums(net, op).outcome), PLANES
         return min(self._products(net, op, shape))
 
-    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+    def cost(self, net: Net, op: Op, output: Box) -> interface.Cost:
         shape = self.shape(net, op, output)
         (cycles, way), channels = self._fastest(net, op, shape), shape.plane.channels
         outcome = self._sums(net, op).outcome
         beside = CHANNEL_BYTES * channels + COMMAND_BYTES + 4 * outcome.words
         if way == PLANES:
             weights = padded(channels, LANES) * shape.depth
-            return Cost(cycles, weights + beside, shape.scratch_of_planes, constants_key="fours")
+            return interface.Cost(cycles, weights + beside, shape.scratch_of_planes, constants_key="fours")
         slots = self._slots(net, op, way)
         weights = padded(channels, WIDTH) * padded(shape.depth + slots, WIDTH)
         scratch = shape.scratch_of_lines if way == LINES else shape.scratch_of_windows(slots)
         key = "sixteens with biases" if way == SHIFTED else "sixteens"
-        return Cost(cycles, weights + beside, scratch, aliases=outcome.aliases, constants_key=key)
+        return interface.Cost(cycles, weights + beside, scratch, aliases=outcome.aliases, constants_key=key)
 
     def _slots(self, net: Net, op: Op, way: str) -> int:
         """Bytes behind each window for biases."""
         shift = self._sums(net, op).shift
         return shift.slots if shift and way == SHIFTED else 0
 
-    def lower(self, tile: Tile) -> Lowered:
+    def lower(self, tile: interface.Tile) -> interface.Lowered:
         assert tile.scratch is not None
         net, parts = tile.net, Parts.of(tile.op)
         shape = self.shape(net, tile.op, tile.output.box)
@@ -227,17 +214,17 @@ class Mla:
             weights, form = _in_fours(rows, tile), "[channel / 4][input channel][y][x][4]"
         words, comment = parts.channel_words(net)[chosen], "of each channel: bias, multiplier, shift"
         constants = [
-            ConstantArray(f"{tile.name}_weights", weights, 16, f"weights {form}"),
-            ConstantArray(f"{tile.name}_channels", words, 4, comment),
+            interface.ConstantArray(f"{tile.name}_weights", weights, 16, f"weights {form}"),
+            interface.ConstantArray(f"{tile.name}_channels", words, 4, comment),
         ]
         if parts.addition:
             words, comment = addition_words(net, parts.addition, parts.main.output), "rescaling of the addition"
-            constants.append(ConstantArray(f"{tile.name}_addition", words, 4, comment))
-        fields: tuple[tuple[str, Field], ...] = (
+            constants.append(interface.ConstantArray(f"{tile.name}_addition", words, 4, comment))
+        fields: tuple[tuple[str, interface.Field], ...] = (
             ("kind", f"MLA_{way}"),
             ("input", tile.inputs[0].address),
-            ("weights", Address(constants[0].symbol)),
-            ("channels", Address(constants[1].symbol)),
+            ("weights", interface.Address(constants[0].symbol)),
+            ("channels", interface.Address(constants[1].symbol)),
             ("scratch", tile.scratch),
             ("output", tile.output.address),
             *_sizes(tile, parts, shape, way),
@@ -247,7 +234,7 @@ class Mla:
             ("raw", int(sums.outcome.results is Results.RAW)),
             *_more(tile, constants[2:]),
         )
-        return Lowered(tuple(constants), Commands((Struct(fields),)))
+        return interface.Lowered(tuple(constants), interface.Commands((interface.Struct(fields),)))
 
     def sources(self, board: Board) -> tuple[Path, ...]:
         slot = board.accelerator_named(self.name)
@@ -258,11 +245,11 @@ class Mla:
 _MORE = ("more", "more_row_stride", "more_pixel_stride")
 
 
-def _more(tile: Tile, addition: Sequence[ConstantArray]) -> Iterator[tuple[str, Field]]:
+def _more(tile: interface.Tile, addition: Sequence[interface.ConstantArray]) -> Iterator[tuple[str, interface.Field]]:
     """The fields of addends."""
     for more in tile.inputs[1:]:
         yield from zip(_MORE, (more.address, more.row_stride, more.pixel_stride), strict=True)
-    yield from (("addition", Address(each.symbol)) for each in addition)
+    yield from (("addition", interface.Address(each.symbol)) for each in addition)
 
 
 def _in_sixteens(weights: np.ndarray) -> np.ndarray:
@@ -272,7 +259,7 @@ def _in_sixteens(weights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(room.reshape(-1, WIDTH, room.shape[1]).transpose(0, 2, 1))
 
 
-def _in_fours(weights: np.ndarray, tile: Tile) -> np.ndarray:
+def _in_fours(weights: np.ndarray, tile: interface.Tile) -> np.ndarray:
     """[channel / 4][input channel][y][x][4]."""
     taps, channels = window_of(tile.net, tile.op).taps, tile.net.tensor(tile.op.inputs[0]).shape[-1]
     room = np.zeros((padded(len(weights), LANES), taps, channels), np.int8)
@@ -280,7 +267,7 @@ def _in_fours(weights: np.ndarray, tile: Tile) -> np.ndarray:
     return np.ascontiguousarray(room.reshape(-1, LANES, taps, channels).transpose(0, 3, 2, 1))
 
 
-def _sizes(tile: Tile, parts: Parts, shape: DriverShape, way: str) -> Iterator[tuple[str, int]]:
+def _sizes(tile: interface.Tile, parts: Parts, shape: DriverShape, way: str) -> Iterator[tuple[str, int]]:
     """The numbers of `struct mla_command`."""
     source, finisher = tile.inputs[0], parts.total or parts.main
     attributes = finisher.of(Conv2d, Dense, Sums, Total)

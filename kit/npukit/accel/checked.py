@@ -12,21 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from npukit.accel.interface import (
-    Abilities,
-    Address,
-    Call,
-    Choice,
-    CommandFormat,
-    Commands,
-    ConstantArray,
-    Cost,
-    Field,
-    Lowered,
-    OwnPasses,
-    Plugin,
-    Tile,
-)
+from npukit.accel import interface
 from npukit.board.board import Board
 from npukit.errors import NpukitError, raised
 from npukit.net.box import Box
@@ -42,7 +28,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 class Checked:
     """The checked plug-in of the accelerator `name`."""
 
-    def __init__(self, plugin: Plugin, name: str) -> None:
+    def __init__(self, plugin: interface.Plugin, name: str) -> None:
         self._plugin = plugin
         self._code = code_of(type(plugin))
         self.name = name
@@ -55,15 +41,17 @@ class Checked:
         if plugin.model is not None and not Path(plugin.model).is_file():
             raise NpukitError(f"the plug-in {name} names a model that is not there: {plugin.model}", tries=[_INTERFACE])
         self.version, self.commands, self.model = str(plugin.version), plugin.commands, plugin.model
-        abilities = getattr(plugin, "abilities", Abilities())
+        abilities = getattr(plugin, "abilities", interface.Abilities())
         fault = _fault_of_abilities(abilities, plugin.commands)
         if fault:
             raise NpukitError(f"the plug-in {name} has wrong `abilities`: {fault}", tries=[_INTERFACE])
         self.abilities = abilities
-        own = getattr(self._plugin, "passes", OwnPasses())
-        if not isinstance(own, OwnPasses):
+        own = getattr(self._plugin, "passes", interface.OwnPasses())
+        if not isinstance(own, interface.OwnPasses):
             raise NpukitError(f"the plug-in {name} has wrong `passes`: {own!r} is no OwnPasses", tries=[_INTERFACE])
-        self.passes = OwnPasses(*(made and partial(self._run, made, place) for place, made in vars(own).items()))
+        self.passes = interface.OwnPasses(
+            *(made and partial(self._run, made, place) for place, made in vars(own).items())
+        )
 
     def _run(self, made: Callable[..., Any], place: str, given: Any, *more: Any) -> Any:
         try:
@@ -81,13 +69,13 @@ class Checked:
             raise self._wrong(op, f"refuses with {reason!r}, which is no reason in words")
         return reason
 
-    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+    def cost(self, net: Net, op: Op, output: Box) -> interface.Cost:
         cost = self._ask(op, "cost", lambda: self._plugin.cost(net, op, output))
         if fault := _fault_of_cost(cost) or _fault_of_arena(cost, len([*net.activations(op)])):
             raise self._wrong(op, f"says for {output} {fault}")
         return cost
 
-    def choices(self, net: Net, op: Op) -> Sequence[Choice]:
+    def choices(self, net: Net, op: Op) -> Sequence[interface.Choice]:
         if not hasattr(self._plugin, "choices"):
             return ()
         choices = self._ask(op, "choices", lambda: tuple(self._plugin.choices(net, op)))
@@ -96,7 +84,7 @@ class Checked:
             raise self._wrong(op, f"has choices that make no sense: {fault}")
         return choices
 
-    def lower(self, tile: Tile) -> Lowered:
+    def lower(self, tile: interface.Tile) -> interface.Lowered:
         lowered = self._ask(tile.op, "lower", lambda: self._plugin.lower(tile))
         fault = next(_faults(tile, lowered, self.commands), None)
         if fault is None:
@@ -144,8 +132,8 @@ _MEMBERS = ("name", "version", "commands", "model", "refusal", "cost", "lower", 
 _INTERFACE = "kit/npukit/accel/interface.py says what a plug-in has"
 
 
-def _fault_of_abilities(abilities: Any, commands: CommandFormat | None) -> str | None:
-    if not isinstance(abilities, Abilities):
+def _fault_of_abilities(abilities: Any, commands: interface.CommandFormat | None) -> str | None:
+    if not isinstance(abilities, interface.Abilities):
         return f"{abilities!r} is no Abilities"
     if any(isinstance(pattern, str) or len(pattern) < SHORTEST_PATTERN for pattern in abilities.patterns):
         return "a pattern is a tuple of two kinds of op or more, or of a name and a pattern of Relax's"
@@ -164,7 +152,7 @@ SHORTEST_PATTERN = 2
 
 def _faults_of_choices(choices: Sequence[Any], memories: Mapping[str, int]) -> Iterator[str]:
     for each in choices:
-        if not isinstance(each, Choice) or not each.name.strip() or len(each.name.splitlines()) > 1:
+        if not isinstance(each, interface.Choice) or not each.name.strip() or len(each.name.splitlines()) > 1:
             yield f"{each!r} is no Choice with a name of one line"
             return
         strange = [name for name, size in each.keeps.items() if name not in memories or size <= 0]
@@ -177,7 +165,7 @@ def _faults_of_choices(choices: Sequence[Any], memories: Mapping[str, int]) -> I
 
 
 def _fault_of_cost(cost: Any) -> str | None:
-    if not isinstance(cost, Cost):
+    if not isinstance(cost, interface.Cost):
         return f"a cost of {cost!r}"
     for what in ("cycles", "constant_bytes", "scratch_bytes"):
         value = getattr(cost, what)
@@ -186,7 +174,7 @@ def _fault_of_cost(cost: Any) -> str | None:
     return None
 
 
-def _fault_of_arena(cost: Cost, inputs: int) -> str | None:
+def _fault_of_arena(cost: interface.Cost, inputs: int) -> str | None:
     if cost.arena and len(cost.arena) != inputs + 1:
         return f"an arena for {len(cost.arena)} operands, the op has {inputs + 1}"
     outside = [place for place in cost.arena if place % ARENA_STEP or not 0 <= place < cost.scratch_bytes]
@@ -197,9 +185,9 @@ ARENA_STEP = 16
 """Alignment in bytes of every buffer in a PE's memory."""
 
 
-def _faults(tile: Tile, lowered: Any, commands: CommandFormat | None) -> Iterator[str]:
+def _faults(tile: interface.Tile, lowered: Any, commands: interface.CommandFormat | None) -> Iterator[str]:
     """Faults of a lowering that prevent a translation to C."""
-    if not isinstance(lowered, Lowered):
+    if not isinstance(lowered, interface.Lowered):
         yield f"{lowered!r} is not a Lowered"
         return
     for array in lowered.constants:
@@ -209,12 +197,12 @@ def _faults(tile: Tile, lowered: Any, commands: CommandFormat | None) -> Iterato
     sizes: dict[str, int | None] = {place.symbol: None for place in places}
     sizes |= {array.symbol: array.values.nbytes for array in lowered.constants}
     for field in _fields(lowered.code):
-        if isinstance(field, Address):
+        if isinstance(field, interface.Address):
             yield from _faults_of_address(field, sizes)
 
 
-def _faults_of_array(tile: Tile, array: Any) -> Iterator[str]:
-    if not isinstance(array, ConstantArray) or not isinstance(array.values, np.ndarray):
+def _faults_of_array(tile: interface.Tile, array: Any) -> Iterator[str]:
+    if not isinstance(array, interface.ConstantArray) or not isinstance(array.values, np.ndarray):
         yield f"{array!r} is not a ConstantArray of a numpy array"
     elif str(array.values.dtype) not in DTYPES:
         yield f"{array.symbol} is of {array.values.dtype}, C gets {', '.join(DTYPES)}"
@@ -224,26 +212,26 @@ def _faults_of_array(tile: Tile, array: Any) -> Iterator[str]:
         yield f"{array.symbol} is aligned to {array.align}, no power of two"
 
 
-def _faults_of_code(code: Any, commands: CommandFormat | None) -> Iterator[str]:
-    if isinstance(code, Commands):
+def _faults_of_code(code: Any, commands: interface.CommandFormat | None) -> Iterator[str]:
+    if isinstance(code, interface.Commands):
         if commands is None:
             yield "commands, but the plug-in has no command format"
         if not code.structs:
             yield "no commands"
-    elif not isinstance(code, Call):
+    elif not isinstance(code, interface.Call):
         yield f"{code!r} is neither a Call nor Commands"
     elif not _IDENTIFIER.fullmatch(code.function):
         yield f"{code.function!r} is no name of a C function"
 
 
-def _fields(code: Any) -> Iterator[Field]:
-    if isinstance(code, Call):
+def _fields(code: Any) -> Iterator[interface.Field]:
+    if isinstance(code, interface.Call):
         yield from code.arguments
-    elif isinstance(code, Commands):
+    elif isinstance(code, interface.Commands):
         yield from (value for struct in code.structs for _, value in struct.fields)
 
 
-def _faults_of_address(address: Address, sizes: Mapping[str, int | None]) -> Iterator[str]:
+def _faults_of_address(address: interface.Address, sizes: Mapping[str, int | None]) -> Iterator[str]:
     """Faults of an address. `sizes`: bytes of each symbol; None for buffers that the plan places."""
     if address.symbol not in sizes:
         yield f"{address.symbol} is neither an operand nor one of its constants"
@@ -253,10 +241,12 @@ def _faults_of_address(address: Address, sizes: Mapping[str, int | None]) -> Ite
         yield f"{address.symbol} + {address.offset} is outside of it"
 
 
-def _broken_promise(lowered: Lowered, cost: Cost, commands: CommandFormat | None) -> str | None:
+def _broken_promise(
+    lowered: interface.Lowered, cost: interface.Cost, commands: interface.CommandFormat | None
+) -> str | None:
     """The difference between the constants' size and the reserved size, or None. Alignment gaps may count or not."""
     sizes = [(array.values.nbytes, array.align) for array in lowered.constants]
-    if isinstance(lowered.code, Commands) and commands is not None:
+    if isinstance(lowered.code, interface.Commands) and commands is not None:
         sizes += [(commands.bytes, commands.align)] * len(lowered.code.structs)
     least = sum(size for size, _ in sizes)
     most = sum(-(-size // align) * align for size, align in sizes)

@@ -13,24 +13,11 @@ from types import MappingProxyType
 
 import numpy as np
 
+from npukit.accel import interface
 from npukit.accel.core_filters import IN_LANES, filter_constants, in_lanes
 from npukit.accel.core_kernels import NO_KERNELS, CoreKernels
 from npukit.accel.core_waits import NO_WAITS, CoreWaits
 from npukit.accel.core_writes import apart_from_output
-from npukit.accel.interface import (
-    Abilities,
-    Accelerator,
-    Address,
-    Call,
-    Choice,
-    CommandFormat,
-    ConstantArray,
-    Cost,
-    Lowered,
-    Routine,
-    Routines,
-    Tile,
-)
 from npukit.board.board import Board
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.data import data_folder
@@ -45,8 +32,8 @@ class Cpu:
     cores of PEs with another core, by name."""
 
     name = CORE
-    commands: CommandFormat | None = None
-    abilities = Abilities()
+    commands: interface.CommandFormat | None = None
+    abilities = interface.Abilities()
 
     def __init__(
         self,
@@ -73,7 +60,7 @@ class Cpu:
     def refusal(self, net: Net, op: Op) -> str | None:
         return None
 
-    def cost(self, net: Net, op: Op, output: Box) -> Cost:
+    def cost(self, net: Net, op: Op, output: Box) -> interface.Cost:
         cost = self._without_waits(net, op, output)
         if not self.waits:
             return cost
@@ -104,7 +91,7 @@ class Cpu:
         near = (op for op in net.ops if op.name in self.waits.near)
         return sum(self.cost(net, op, Box.whole(net.tensor(op.output).shape)).constant_bytes for op in near)
 
-    def _without_waits(self, net: Net, op: Op, output: Box) -> Cost:
+    def _without_waits(self, net: Net, op: Op, output: Box) -> interface.Cost:
         if op.name in self.kernels.moves:
             return self.kernels.moves[op.name].cost(net, op, output)
         if self._has_kernels(net, op, output):
@@ -118,29 +105,29 @@ class Cpu:
             share = output.elements / max(net.tensor(op.output).elements, 1)
             taken = round(self.core.c_factor(op.kind) * op.attributes.cycles * share)
             parts = _parts_taken(net, op, output)
-            return Cost(taken, constants, op.attributes.work_bytes, constants_key=parts, streams=False)
+            return interface.Cost(taken, constants, op.attributes.work_bytes, constants_key=parts, streams=False)
         taken = round(self.core.c_factor(op.kind) * spec.cycles_in_c(net, op, output))
         form = "channels" if spec.weights or spec.by_channel else None
-        return Cost(taken, constants, constants_key=form, streams=False)
+        return interface.Cost(taken, constants, constants_key=form, streams=False)
 
-    def choices(self, net: Net, op: Op) -> Sequence[Choice]:
+    def choices(self, net: Net, op: Op) -> Sequence[interface.Choice]:
         """An empty tuple: the core's kernels are chosen for a whole network (`core_kernels.py`)."""
         return ()
 
-    def lower(self, tile: Tile) -> Lowered:
+    def lower(self, tile: interface.Tile) -> interface.Lowered:
         lowered = self._lowered(tile)
         if tile.op.name not in self.waits.near:
             return lowered
         return replace(lowered, constants=tuple(replace(array, near=True) for array in lowered.constants))
 
-    def routines(self, tile: Tile) -> tuple[Routine, ...]:
+    def routines(self, tile: interface.Tile) -> tuple[interface.Routine, ...]:
         """The assembly routines for a tile of the core; empty if C computes the tile."""
         if tile.op.name not in self.kernels.moves and not self._has_kernels(tile.net, tile.op, tile.output.box):
             return ()
         code = self._lowered(tile).code
-        return tuple(call.routine for call in code.calls) if isinstance(code, Routines) else ()
+        return tuple(call.routine for call in code.calls) if isinstance(code, interface.Routines) else ()
 
-    def _lowered(self, tile: Tile) -> Lowered:
+    def _lowered(self, tile: interface.Tile) -> interface.Lowered:
         moves = self.kernels.moves.get(tile.op.name)
         if moves and (moved := moves.lowered(tile)):
             return moved
@@ -149,11 +136,11 @@ class Cpu:
         constants = constants_of(tile.net, tile.op, tile.output.box, tile.name, self.core)
         addresses = (
             *(operand.address for operand in apart_from_output(tile)),
-            *(Address(array.symbol) for array in constants),
+            *(interface.Address(array.symbol) for array in constants),
             tile.output.address,
             *([tile.scratch] if tile.scratch else []),
         )
-        return Lowered(constants, Call(tile.name, addresses))
+        return interface.Lowered(constants, interface.Call(tile.name, addresses))
 
     def sources(self, board: Board) -> tuple[Path, ...]:
         """The sources of the functions that floating-point code may call."""
@@ -163,7 +150,7 @@ class Cpu:
         return op.name in self.kernels.ops and output == Box.whole(net.tensor(op.output).shape)
 
 
-def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> tuple[ConstantArray, ...]:
+def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> tuple[interface.ConstantArray, ...]:
     """The constants of the kernel for a box of the op's output, in the order of the arguments."""
     if SPECS[op.kind].weights:
         found = filter_constants(net, op, output, core)
@@ -173,7 +160,9 @@ def constants_of(net: Net, op: Op, output: Box, prefix: str, core: CoreType) -> 
     else:
         found = SPECS[op.kind].constants_of(net, op, output)
     return tuple(
-        ConstantArray(f"{prefix}_{role}", np.ascontiguousarray(values), max(4, values.dtype.itemsize), comment)
+        interface.ConstantArray(
+            f"{prefix}_{role}", np.ascontiguousarray(values), max(4, values.dtype.itemsize), comment
+        )
         for role, values, comment in found
     )
 
@@ -189,4 +178,4 @@ def operand_box(net: Net, op: Op, name: str, output: Box) -> Box:
     return SPECS[op.kind].operand(net, op, name, output)
 
 
-_: type[Accelerator] = Cpu
+_: type[interface.Accelerator] = Cpu

@@ -10,37 +10,9 @@ from time import monotonic, sleep
 from typing import TypeVar
 
 from npukit.errors import DoesNotFit, NpukitError
+from npukit.link import messages
 from npukit.link.conversation import Begun, Conversation, NoAnswer, Refused
 from npukit.link.fault import explain_fault
-from npukit.link.messages import (
-    LINKED_PE,
-    REPLY_HEADER_BYTES,
-    Counters,
-    Describe,
-    Greeting,
-    Hello,
-    LayerRecord,
-    PeEvents,
-    PeState,
-    ReadCounters,
-    ReadDigest,
-    ReadEvents,
-    ReadLayers,
-    ReadMemory,
-    ReadOutput,
-    ReadPes,
-    Request,
-    Reset,
-    ResetStates,
-    Run,
-    RunResult,
-    Status,
-    StopBehind,
-    Table,
-    TensorInfo,
-    WriteInput,
-    WriteMemory,
-)
 from npukit.link.runs import StartedRun
 from npukit.link.transport import Transport, Witness
 from npukit.project.images.regions import REGIONS
@@ -76,8 +48,8 @@ class Device:
     board: str
     model: str
     build_id: bytes
-    inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
+    inputs: tuple[messages.TensorInfo, ...]
+    outputs: tuple[messages.TensorInfo, ...]
     layers: tuple[str, ...]
     """Names of the layers of the PE with the link."""
     pe_count: int
@@ -98,7 +70,7 @@ class Session:
         transport: Transport,
         build_id: bytes | None = None,
         answer_seconds: float = ANSWER_SECONDS,
-        pe: int = LINKED_PE,
+        pe: int = messages.LINKED_PE,
     ) -> None:
         self._transport = transport
         self._expected = build_id
@@ -107,7 +79,7 @@ class Session:
         self._run_number = secrets.randbits(32)
         self._device: Device | None = None
         self._pes: list[int] = []
-        self.linked = pe == LINKED_PE
+        self.linked = pe == messages.LINKED_PE
 
     def __enter__(self) -> Session:
         try:
@@ -122,7 +94,7 @@ class Session:
 
     def open(self) -> Device:
         """Shake hands. Returns the device's description."""
-        greeting, reply = self._conversation.converse(Hello())
+        greeting, reply = self._conversation.converse(messages.Hello())
         self._check(greeting)
         self._conversation.window = greeting.window
         self._device = Device(
@@ -131,9 +103,12 @@ class Session:
             greeting.board,
             greeting.model,
             greeting.build_id,
-            self._collect(partial(Describe, Table.INPUTS), greeting.inputs),
-            self._collect(partial(Describe, Table.OUTPUTS), greeting.outputs),
-            tuple(layer.name for layer in self._collect(partial(Describe, Table.LAYERS), greeting.layers)),
+            self._collect(partial(messages.Describe, messages.Table.INPUTS), greeting.inputs),
+            self._collect(partial(messages.Describe, messages.Table.OUTPUTS), greeting.outputs),
+            tuple(
+                layer.name
+                for layer in self._collect(partial(messages.Describe, messages.Table.LAYERS), greeting.layers)
+            ),
             greeting.pes,
             greeting.largest_packet,
         )
@@ -154,9 +129,9 @@ class Session:
         if len(data) != tensor.bytes:
             raise NpukitError(f"input {tensor.name} takes {tensor.bytes} bytes, not {len(data)}")
         pieces = self._pieces(len(data))
-        self._conversation.ask_all(WriteInput(index, at, data[at : at + size]) for at, size in pieces)
+        self._conversation.ask_all(messages.WriteInput(index, at, data[at : at + size]) for at, size in pieces)
 
-    def run(self, observe: bool = False, frames: int = 1, seconds: float | None = None) -> RunResult:
+    def run(self, observe: bool = False, frames: int = 1, seconds: float | None = None) -> messages.RunResult:
         """Run frames in a row. An observed run goes layer by layer, and leaves a record of each layer of the last
         frame.
 
@@ -173,17 +148,17 @@ class Session:
         reset a board of several PEs: the others wait for messages from the stopped PEs.
         """
         for pe, (layer, pieces) in stops.items():
-            self._conversation.ask(StopBehind(layer, pieces), pe=pe)
+            self._conversation.ask(messages.StopBehind(layer, pieces), pe=pe)
         self._finish(self.begin_run(observe=True), seconds)
         return {pe.pe: pe.fault_address for pe in self.pes() if pe.pe in stops and pe.status == STOPPED}
 
-    def begin_run(self, observe: bool = False, frames: int = 1) -> Begun[RunResult]:
+    def begin_run(self, observe: bool = False, frames: int = 1) -> Begun[messages.RunResult]:
         """Request a run without waiting for its end. Sessions with other networks of the board may go on meanwhile."""
         if isinstance(self._transport, Witness):
             self._transport.expect(frames)
-        return self._conversation.begin(Run(self._next_run(), observe, frames))
+        return self._conversation.begin(messages.Run(self._next_run(), observe, frames))
 
-    def end_run(self, begun: Begun[RunResult], seconds: float | None = None) -> RunResult:
+    def end_run(self, begun: Begun[messages.RunResult], seconds: float | None = None) -> messages.RunResult:
         """Wait for a run that has begun. Returns the result."""
         result, waits = self._finish(begun, seconds)
         if result.status != 0:
@@ -197,21 +172,25 @@ class Session:
     def reset(self) -> Device:
         """Restart the board, and shake hands again."""
         try:
-            self._conversation.insist(Reset())
+            self._conversation.insist(messages.Reset())
         except Refused as refused:
-            if refused.status != Status.NO_SESSION:  # NO_SESSION: the board has restarted, and the reply was lost
+            if (
+                refused.status != messages.Status.NO_SESSION
+            ):  # NO_SESSION: the board has restarted, and the reply was lost
                 raise
         return self.open()
 
     def reset_states(self) -> None:
         """Reset the network's states, kept between frames, with effect from the next frame."""
-        self._conversation.ask(ResetStates())
+        self._conversation.ask(messages.ResetStates())
 
     def _next_run(self) -> int:
         self._run_number = (self._run_number + 1) & 0xFFFF_FFFF
         return self._run_number
 
-    def _finish(self, begun: Begun[RunResult], seconds: float | None) -> tuple[RunResult, tuple[str, ...]]:
+    def _finish(
+        self, begun: Begun[messages.RunResult], seconds: float | None
+    ) -> tuple[messages.RunResult, tuple[str, ...]]:
         """The run's result. Without result in time the run is broken off; then also lines about the PEs that waited."""
         limit = max(_RUN_SECONDS, self._answer_seconds) if seconds is None else seconds
         try:
@@ -234,11 +213,11 @@ class Session:
         """A whole output of the last run, which must have succeeded."""
         tensor = _tensor(self.device.outputs, index, "output")
         pieces = self._pieces(tensor.bytes)
-        return b"".join(self._conversation.ask_all(ReadOutput(index, size, at) for at, size in pieces))
+        return b"".join(self._conversation.ask_all(messages.ReadOutput(index, size, at) for at, size in pieces))
 
-    def pes(self) -> tuple[PeState, ...]:
+    def pes(self) -> tuple[messages.PeState, ...]:
         """State of each PE of the network, the PE with the link first."""
-        states = self._collect(ReadPes, self.device.pe_count)
+        states = self._collect(messages.ReadPes, self.device.pe_count)
         named = [each.pe for each in states]
         self._pes = self._pes or named
         if named != self._pes or len(set(named)) < len(named):
@@ -253,45 +232,49 @@ class Session:
                 raise NpukitError("the root PE is done with its frames, other PEs are not", tries=["npukit monitor"])
             sleep(0.01)
 
-    def layers(self, pe: int, count: int) -> tuple[LayerRecord, ...]:
+    def layers(self, pe: int, count: int) -> tuple[messages.LayerRecord, ...]:
         """A PE's records of `count` layers in the last observed run, which must have succeeded."""
-        return self._collect(ReadLayers, count, pe)
+        return self._collect(messages.ReadLayers, count, pe)
 
-    def events(self, pe: int, first: int) -> PeEvents:
+    def events(self, pe: int, first: int) -> messages.PeEvents:
         """A PE's events from number `first` on, without overwritten events."""
         ask = partial(self._conversation.ask, pe=pe)
-        reply = ask(ReadEvents(first))
+        reply = ask(messages.ReadEvents(first))
         start, found = reply.first, list(reply.events)
         while start + len(found) < reply.written and len(found) < _MOST_EVENTS:
-            more = ask(ReadEvents(start + len(found)))
+            more = ask(messages.ReadEvents(start + len(found)))
             if not more.events:
                 raise NpukitError(f"PE {pe} overwrites its events faster than they can be read", tries=["stop its run"])
             if more.first != start + len(found):
                 start, found = more.first, []
             found += more.events
-        return PeEvents(reply.written, start, tuple(found))
+        return messages.PeEvents(reply.written, start, tuple(found))
 
     def read_memory(self, address: int, size: int, pe: int | None = None) -> bytes:
         """Memory of a PE. The PE with the link shows only memory declared readable."""
         _check_addresses(address, size)
         pieces = self._pieces(size)
-        return b"".join(self._conversation.ask_all((ReadMemory(address + at, part) for at, part in pieces), pe))
+        return b"".join(
+            self._conversation.ask_all((messages.ReadMemory(address + at, part) for at, part in pieces), pe)
+        )
 
     def digest(self, address: int, size: int, pe: int | None = None) -> int:
         """Digest (`project/images/regions.py`) of up to 1 MB of a PE's memory, from a multiple of 4 on. The PE with the
         link digests only loaded memory that never changes."""
         _check_addresses(address, size)
-        return self._conversation.ask(ReadDigest(address, size), pe=pe)
+        return self._conversation.ask(messages.ReadDigest(address, size), pe=pe)
 
     def write_memory(self, address: int, data: bytes, pe: int | None = None) -> None:
         """Write memory that the PE with the link declares writable, or a DRAM."""
         _check_addresses(address, len(data))
         pieces = self._pieces(len(data))
-        self._conversation.ask_all((WriteMemory(address + at, data[at : at + size]) for at, size in pieces), pe)
+        self._conversation.ask_all(
+            (messages.WriteMemory(address + at, data[at : at + size]) for at, size in pieces), pe
+        )
 
-    def counters(self) -> Counters:
+    def counters(self) -> messages.Counters:
         """The core's counters since reset."""
-        return self._conversation.ask(ReadCounters())
+        return self._conversation.ask(messages.ReadCounters())
 
     def lines(self) -> tuple[str, ...]:
         """Lines of text from the firmware since the last call, at most the last 1000."""
@@ -299,7 +282,7 @@ class Session:
         self._conversation.lines.clear()
         return lines
 
-    def _check(self, greeting: Greeting) -> None:
+    def _check(self, greeting: messages.Greeting) -> None:
         if not _SMALLEST_PACKET <= greeting.largest_packet <= _LARGEST_PACKET:
             raise NpukitError(
                 f"the device says its largest packet has {greeting.largest_packet} bytes; "
@@ -315,7 +298,7 @@ class Session:
             )
 
     def _collect(
-        self, request: Callable[[int], Request[tuple[Item, ...]]], count: int, pe: int | None = None
+        self, request: Callable[[int], messages.Request[tuple[Item, ...]]], count: int, pe: int | None = None
     ) -> tuple[Item, ...]:
         """`count` items, requested from the first missing item on."""
         items: tuple[Item, ...] = ()
@@ -328,11 +311,11 @@ class Session:
     def _pieces(self, size: int) -> Iterator[tuple[int, int]]:
         """Offsets and sizes of the pieces of a transfer of `size` bytes, in either direction. Before its data a request
         has no more bytes than a reply. Pieces hold whole floats."""
-        most = (self.device.largest_packet - REPLY_HEADER_BYTES) // _LARGEST_ELEMENT * _LARGEST_ELEMENT
+        most = (self.device.largest_packet - messages.REPLY_HEADER_BYTES) // _LARGEST_ELEMENT * _LARGEST_ELEMENT
         return ((offset, min(most, size - offset)) for offset in range(0, size, most))
 
 
-def _cause(pe: PeState) -> str:
+def _cause(pe: messages.PeState) -> str:
     """Why a PE failed. Empty without failure, or if the PE only waited for other PEs."""
     if not pe.running:
         return f"PE {pe.pe} does not run it"
@@ -348,7 +331,7 @@ def _few(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:_FEW])) + (" ..." if len(numbers) > _FEW else "")
 
 
-def _tensor(tensors: tuple[TensorInfo, ...], index: int, kind: str) -> TensorInfo:
+def _tensor(tensors: tuple[messages.TensorInfo, ...], index: int, kind: str) -> messages.TensorInfo:
     if not 0 <= index < len(tensors):
         raise NpukitError(f"there is no {kind} {index}: the device has {len(tensors)}, counted from 0")
     return tensors[index]

@@ -17,19 +17,11 @@ from npukit.display import counted, table
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link.messages import Counters, Malformed, PeState, RunResult
 from npukit.link.session import Session
+from npukit.measure import validate
 from npukit.measure.cases import Cases, filled, reference_of, sequences
 from npukit.measure.messages import sends, waits
 from npukit.measure.target import Target
 from npukit.measure.tiles import RecordedTile, recorded_tiles
-from npukit.measure.validate import (
-    DEPLOYED,
-    OBSERVED,
-    differing_outputs,
-    read_outputs,
-    run_round,
-    same_outputs,
-    write_inputs,
-)
 from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
 from npukit.net.reference import evaluate
@@ -200,12 +192,12 @@ def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, p
     first, *rest = chosen = sequence[0]
     others = (*rest, first) if rest else ((first + cases.length) % cases.count,)
     check = partial(_check, target, net, cases, _reference(net, cases, {*others, *chain(*sequence[:rounds])}))
-    check(others, run_round(session, net, cases, others, observe=False), DEPLOYED)
+    check(others, validate.run_round(session, net, cases, others, observe=False), validate.DEPLOYED)
     runs = list[_Run]()
     for number in progress.track(range(rounds), f"bench on {target.name}"):
         measured = sequence[number % len(sequence)]
         runs.append(_measured_run(session, cases, measured))
-        check(measured, read_outputs(session, net, together), DEPLOYED)
+        check(measured, validate.read_outputs(session, net, together), validate.DEPLOYED)
     slowest = max(runs, key=lambda run: run.result.cycles)
     interval = _interval(session, cases, chosen, slowest.result.cycles, rounds)
     if target.counts_cycles and min(slowest.result.cycles, interval) < 1:
@@ -214,10 +206,10 @@ def _measured(target: Target, net: Net, plan: Plan, cases: Cases, rounds: int, p
             f"bench on {target.name}: the device says {told}", tries=["reset the device, and bench again"]
         )
     if inputs_stay(net, plan):
-        check(chosen, read_outputs(session, net, together), IN_A_ROW)
+        check(chosen, validate.read_outputs(session, net, together), IN_A_ROW)
     else:
         _check_in_a_row(target, net, cases, chosen, rounds)
-    check(chosen, run_round(session, net, cases, chosen, observe=True), OBSERVED)
+    check(chosen, validate.run_round(session, net, cases, chosen, observe=True), validate.OBSERVED)
     return _Measured(slowest, interval, recorded_tiles(session, net, target.board, plan))
 
 
@@ -242,7 +234,7 @@ def _check(
     path: str,
 ) -> None:
     """Raise DoesNotFit if an output differs from the reference, or from the case's expectation."""
-    for mismatch in differing_outputs(net, cases, chosen, outputs, path, reference):
+    for mismatch in validate.differing_outputs(net, cases, chosen, outputs, path, reference):
         raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=_WAYS)
 
 
@@ -256,7 +248,7 @@ def _energy(
 
 def _measured_run(session: Session, cases: Cases, chosen: Sequence[int]) -> _Run:
     """Run a round. The root's figures come from the run's result, because its counters include work for the link."""
-    write_inputs(session, cases, chosen)
+    validate.write_inputs(session, cases, chosen)
     before = session.pes()
     result = session.run()
     spent = {old.pe: _difference(old, new) for old, new in zip(before, session.pes(), strict=True)}
@@ -274,7 +266,7 @@ def _difference(before: PeState, after: PeState) -> Counters:
 
 def _interval(session: Session, cases: Cases, chosen: Sequence[int], latency: int, rounds: int) -> int:
     """Cycles between frames in steady state: the additional cycles of `rounds` rounds after a first one."""
-    write_inputs(session, cases, chosen)
+    validate.write_inputs(session, cases, chosen)
     return round((session.run(frames=1 + rounds).cycles - latency) / (rounds * len(chosen)))
 
 
@@ -292,12 +284,12 @@ def _check_in_a_row(target: Target, net: Net, cases: Cases, chosen: Sequence[int
     """Raise DoesNotFit if frames in a row end with other outputs than the same frames run singly. The reference covers
     the first frame alone: later frames start from the inputs as the frame before left them."""
     session, frames = target.session, len(chosen)
-    in_a_row = read_outputs(session, net, frames)
-    write_inputs(session, cases, chosen)
+    in_a_row = validate.read_outputs(session, net, frames)
+    validate.write_inputs(session, cases, chosen)
     for _ in range(1 + rounds):
         session.run()
-    for got, want in zip(in_a_row, read_outputs(session, net, frames), strict=True):
-        if not same_outputs(got, want):
+    for got, want in zip(in_a_row, validate.read_outputs(session, net, frames), strict=True):
+        if not validate.same_outputs(got, want):
             raise DoesNotFit(f"bench on {target.name}: frames in a row give other outputs than one by one", tries=_WAYS)
 
 

@@ -6,21 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from npukit.cli import options
 from npukit.cli.compare import compared, load_bench
 from npukit.cli.networks import chosen_network, refuse_for_several
-from npukit.cli.options import (
-    BoardKey,
-    BuildFolder,
-    Inputs,
-    Modified,
-    Network,
-    On,
-    Stream,
-    Tracker,
-    model,
-    output,
-    verb,
-)
 from npukit.cli.summary import show_costs, show_modified, told_of
 from npukit.cli.terminal import Terminal
 from npukit.display import IN_MODEL, counted, in_model, shares
@@ -33,22 +21,22 @@ if TYPE_CHECKING:
     from npukit.project.build_folder import Build
 
 
-@verb(plugins=True, tables=True, left="nothing is written")
+@options.verb(plugins=True, tables=True, left="nothing is written")
 def bench(
     terminal: Terminal,
-    build: BuildFolder,
-    network: Network = None,
-    on: On = None,
-    frames: Annotated[int, model("--frames", min=1, metavar="N", help="Frames to measure.")] = 3,
-    inputs: Inputs = None,
-    stream: Stream = False,
-    tracker: Tracker = None,
-    key: BoardKey = None,
+    build: options.BuildFolder,
+    network: options.Network = None,
+    on: options.On = None,
+    frames: Annotated[int, options.model("--frames", min=1, metavar="N", help="Frames to measure.")] = 3,
+    inputs: options.Inputs = None,
+    stream: options.Stream = False,
+    tracker: options.Tracker = None,
+    key: options.BoardKey = None,
     compare: Annotated[
         Path | None,
-        output("--compare", metavar="OLD.json", help="Compare with an earlier output of bench --json."),
+        options.output("--compare", metavar="OLD.json", help="Compare with an earlier output of bench --json."),
     ] = None,
-    modified: Modified = False,
+    modified: options.Modified = False,
 ) -> None:
     """Measure latency, interval, energy and each layer of a build, on one board or on a farm of boards. A wrong output
     is an error."""
