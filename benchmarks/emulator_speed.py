@@ -101,18 +101,10 @@ def _compiled(folder: Path) -> Path:
     return elf
 
 
-def one(elf: Path) -> None:
-    _rate(elf, "pe-mesh", 1, "150")
-
-
 def strict(elf: Path) -> None:
     """The rate with every load and store checked, as in `npukit validate` and gdb."""
     for races in (False, True):
         _rate(elf, "pe-mesh", 1, "none", Emulation(strict=True, races=races))
-
-
-def mesh(elf: Path) -> None:
-    _rate(elf, "pe-mesh", 16, "100")
 
 
 def _rate(elf: Path, board: str, pes: int, goal: str, how: Emulation = _PLAIN) -> None:
@@ -156,9 +148,9 @@ def board(elf: Path) -> None:
 
 
 MEASURES: dict[str, Callable[[Path], None]] = {
-    "one": one,
+    "one": lambda elf: _rate(elf, "pe-mesh", 1, "150"),
     "strict": strict,
-    "mesh": mesh,
+    "mesh": lambda elf: _rate(elf, "pe-mesh", 16, "100"),
     "chip": chip,
     "board": board,
 }

@@ -17,48 +17,20 @@ from npukit import api
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
 
-HALF = """like = "pe-mesh"
-name = "half"
-summary = "pe-mesh, but that every second PE has no MAC array, the root among them"
-runs_on = ["emulator"]
 
-[[kind]]
-pes = [0, 2, 5, 7, 8, 10, 13, 15]
-accelerators = []
-"""
+def _mixed(name: str, difference: str, kind: str, more: str = "") -> str:
+    """A board file: pe-mesh with another kind of PE."""
+    head = f'like = "pe-mesh"\nname = "{name}"\nsummary = "pe-mesh, but that {difference}"\nruns_on = ["emulator"]\n'
+    return f"{head}{more}[[kind]]\n{kind}\n"
 
-SMALL = """like = "pe-mesh"
-name = "small"
-summary = "pe-mesh, but that every second PE has half as much SRAM"
-runs_on = ["emulator"]
 
-[[kind]]
-pes = [1, 3, 4, 6, 9, 11, 12, 14]
-memory_bytes = 0x1_0000
-"""
-
-M0PLUS = """like = "pe-mesh"
-name = "m0plus"
-summary = "pe-mesh, but that all PEs beside the root have a Cortex-M0+"
-runs_on = ["emulator"]
-
-[[kind]]
-pes = [[1, 15]]
-cpu = "cortex-m0plus"
-"""
-
-BOTH = """like = "pe-mesh"
-name = "both"
-summary = "pe-mesh, but that every second PE has a RISC-V core"
-runs_on = ["emulator"]
-
-[events]
-base = 0xE600_0000
-
-[[kind]]
-pes = [1, 3, 4, 6, 9, 11, 12, 14]
-cpu = "rv32imafc"
-"""
+_ODD = "pes = [1, 3, 4, 6, 9, 11, 12, 14]\n"
+_NO_ARRAY = "pes = [0, 2, 5, 7, 8, 10, 13, 15]\naccelerators = []"
+HALF = _mixed("half", "every second PE has no MAC array, the root among them", _NO_ARRAY)
+SMALL = _mixed("small", "every second PE has half as much SRAM", f"{_ODD}memory_bytes = 0x1_0000")
+M0PLUS = _mixed("m0plus", "all PEs beside the root have a Cortex-M0+", 'pes = [[1, 15]]\ncpu = "cortex-m0plus"')
+_EVENTS = "[events]\nbase = 0xE600_0000\n"
+BOTH = _mixed("both", "every second PE has a RISC-V core", f'{_ODD}cpu = "rv32imafc"', _EVENTS)
 
 BOARDS = {
     "RISC-V, 1 PE": ("pe-mesh-rv", 1),

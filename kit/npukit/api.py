@@ -38,37 +38,11 @@ if TYPE_CHECKING:
     from npukit.pipeline import Compiled
     from npukit.tuner.session import Tuned
 
-__all__ = [
-    "Network",
-    "NpukitError",
-    "Options",
-    "bench",
-    "bench_networks",
-    "build",
-    "build_networks",
-    "dump_tensors",
-    "emulate",
-    "export",
-    "export_spec",
-    "farm_bench",
-    "fit",
-    "fit_networks",
-    "flash",
-    "generate",
-    "load",
-    "load_linked",
-    "load_networks",
-    "networks_summary",
-    "ops",
-    "run",
-    "serve",
-    "sign",
-    "trace",
-    "tune",
-    "validate",
-    "validate_networks",
-    "write_report",
-]
+__all__ = ["Network", "NpukitError", "Options"]
+__all__ += ["build", "build_networks", "fit", "fit_networks", "load", "load_linked", "load_networks"]
+__all__ += ["bench", "bench_networks", "dump_tensors", "generate", "networks_summary", "run", "trace"]
+__all__ += ["validate", "validate_networks", "write_report"]
+__all__ += ["emulate", "export", "export_spec", "farm_bench", "flash", "ops", "serve", "sign", "tune"]
 
 Model: TypeAlias = "Path | str | ExportedProgram | IRModule"
 """A model file, a program of `torch.export`, or a Relax module: float, or in QDQ form."""

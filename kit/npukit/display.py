@@ -32,6 +32,11 @@ def shares(parts: Sequence[int]) -> list[float]:
     return [tenth / 10 for tenth in tenths]
 
 
+def thousands(value: int | None) -> str:
+    """A number with separators: `12,345`; empty for None."""
+    return "" if value is None else f"{value:,}"
+
+
 def counted(instructions: int | None) -> str:
     """A number of instructions; None if the board has no counter."""
     return "instructions not counted" if instructions is None else f"{instructions:,} instructions"

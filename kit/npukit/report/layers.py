@@ -77,15 +77,20 @@ def in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:
     rows = layer_rows(summary, bench)
     if not adds_up(bench):
         return ""
-    unit = "frame" if summary["frames"] == 1 else f"batch of {summary['frames']:,} frames"
     first = rows[0]
     part = "most" if first.share > 50 else "the largest part"
-    takes = f"{first.name.capitalize() if first.name in _NO_LAYER else first.name} takes {part} of a {unit}"
+    name = first.name.capitalize() if first.name in _NO_LAYER else first.name
+    takes = f"{name} takes {part} of a {unit_of(summary['frames'])}"
     text = f"{takes}: {first.spent:,} cycles, {first.share:g} %{_remedy(first, summary)}"
     others = {row.name: row for row in rows[1:]}
     if messages := others.get(MESSAGES):
         text += f". {MESSAGES.capitalize()} takes {messages.spent:,} ({messages.share:g} %)"
     return f"{text}{'' if bench else ', as predicted'}."
+
+
+def unit_of(frames: int) -> str:
+    """The unit of work started by the host: a frame or a batch."""
+    return "frame" if frames == 1 else f"batch of {frames:,} frames"
 
 
 def _remedy(row: LayerRow, summary: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from jinja2 import UndefinedError
 
 from npukit import __version__
 from npukit.board.board import Board
-from npukit.display import milliseconds, of_kilobytes, shares
+from npukit.display import milliseconds, of_kilobytes, shares, thousands
 from npukit.errors import NpukitError
 from npukit.measure.bench import Bench
 from npukit.plan.ir.plan import Plan
@@ -22,7 +22,7 @@ from npukit.project.build_folder import REPORT, Build
 from npukit.project.folder_files import read_text
 from npukit.report.costs import costs_of
 from npukit.report.gantt import gantt
-from npukit.report.layers import adds_up, in_short, layer_rows, time_note
+from npukit.report.layers import adds_up, in_short, layer_rows, time_note, unit_of
 from npukit.report.mesh import mesh_picture
 from npukit.report.sram import sram_maps
 from npukit.templates import templates_in
@@ -112,7 +112,7 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         in_short=_in_short(summary, bench),
         time_note=time_note(bench),
         adds_up=adds_up(bench),
-        unit=_unit(summary["frames"]),
+        unit=unit_of(summary["frames"]),
         chips=len(plan.chips),
         measured=bench,
         counts_cycles=bool(bench and bench["latency_cycles"] is not None),
@@ -122,7 +122,7 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         costs=costs_of(summary, bench if bench and bench["energy"] else None),
         gantt=chart,
         drawn={bar["kind"] for bar in bars_of_chart},
-        picture=mesh_picture(build.board, build.net(), plan, _busy_shares(plan, bench), _unit(plan.frames))
+        picture=mesh_picture(build.board, build.net(), plan, _busy_shares(plan, bench), unit_of(plan.frames))
         if build.board.pe_count > 1
         else None,
         memory=bars,
@@ -187,10 +187,6 @@ def _memory(board: Board, plan: Plan) -> list[MemoryBar]:
     return [MemoryBar(pe.pe, region) for pe in ordered for region in regions_of(board.seen_by(pe.pe), pe.memory)]
 
 
-def thousands(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"
-
-
 def known_results(build: Build) -> dict[str, Any]:
     """The results of earlier calls in the build's folder. Empty if the file was not written by npukit."""
     path = build.folder / RESULTS
@@ -239,10 +235,5 @@ def _time(summary: dict[str, Any], bench: dict[str, Any] | None, clock_hz: int) 
     return [
         Figure(f"cycles of interval{said}", f"{cycles:,.0f}" if cycles >= LEAST_WITHOUT_DECIMALS else f"{cycles:.2f}"),
         Figure(f"frames a second at {clock_hz / 1e6:g} MHz", f"{clock_hz / cycles:,.0f}"),
-        Figure(f"cycles of latency, {_unit(summary['frames'])}{said}", thousands(told["latency_cycles"])),
+        Figure(f"cycles of latency, {unit_of(summary['frames'])}{said}", thousands(told["latency_cycles"])),
     ]
-
-
-def _unit(frames: int) -> str:
-    """The unit of work started by the host: a frame or a batch."""
-    return "frame" if frames == 1 else f"batch of {frames:,} frames"

@@ -11,7 +11,7 @@ from npukit.cli.compare import compared, load_bench
 from npukit.cli.networks import chosen_network, refuse_for_several
 from npukit.cli.summary import show_costs, show_modified, told_of
 from npukit.cli.terminal import Terminal
-from npukit.display import IN_MODEL, counted, in_model, shares
+from npukit.display import IN_MODEL, counted, in_model, shares, thousands
 
 SHOWN_PES = 16
 
@@ -59,7 +59,8 @@ def bench(
     terminal.result({**measured.to_json(), **told_of(built)})
     _show(terminal, measured, built.manifest.summary)
     if old:
-        rows = [(row.name, _number(row.old), _number(row.new), _percent(row.change)) for row in compared(old, measured)]
+        figures = compared(old, measured)
+        rows = [(each.name, thousands(each.old), thousands(each.new), _percent(each.change)) for each in figures]
         terminal.table(("", ">before", ">now", ">change"), rows)
     if not built.modified:
         terminal.note(f"report: {built.folder / REPORT}")
@@ -75,7 +76,7 @@ def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | N
     rows = []
     for name, each in measured.items():
         cycles = (each.alone.latency_cycles, each.alone.interval_cycles, each.coresident_interval_cycles)
-        numbers = map(_number, (*cycles, each.alone.instructions))
+        numbers = map(thousands, (*cycles, each.alone.instructions))
         rows.append((name, *numbers, f"{each.alone.macs_per_cycle or 0:g}"))
     headings = ("network", ">latency", ">interval", ">interval, together", ">instructions", ">MACs a cycle")
     terminal.table(headings, rows)
@@ -84,7 +85,7 @@ def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | N
 def _show_boards(terminal: Terminal, farm: FarmBench) -> None:
     terminal.result(farm.to_json())
     rows = [
-        (board.host, board.on, *map(_number, (board.frames, board.bench.latency_cycles, board.bench.interval_cycles)))
+        (board.host, board.on, *map(thousands, (board.frames, board.bench.latency_cycles, board.bench.interval_cycles)))
         for board in farm.boards
     ]
     terminal.print(f"slowest board: {_verdict(farm.slowest)}; {_totals(farm.slowest)}")
@@ -137,7 +138,7 @@ def _named(name: str, layer: LayerCost | None) -> tuple[str, str, str]:
 
 def _figures(cycles: int, predicted: int | None, share: float) -> tuple[str, ...]:
     change = _percent(cycles / predicted - 1) if predicted else ""
-    return _number(cycles), f"{share:.1f} %", _number(predicted), change
+    return thousands(cycles), f"{share:.1f} %", thousands(predicted), change
 
 
 def _alone(layer: LayerCost | None) -> tuple[str, ...]:
@@ -145,14 +146,14 @@ def _alone(layer: LayerCost | None) -> tuple[str, ...]:
     if layer is None:
         return ("",) * 6
     counts = (layer.cycles, layer.predicted_cycles, layer.instructions, layer.npu_cycles, layer.wait, layer.send)
-    return tuple(map(_number, counts))
+    return tuple(map(thousands, counts))
 
 
 def _show_pes(terminal: Terminal, measured: Bench) -> None:
     """Print the root, then the PEs that wait least, `SHOWN_PES` in all."""
     root, *others = measured.pes
     shown = (root, *sorted(others, key=lambda pe: pe.wait)[: SHOWN_PES - 1])
-    rows = [(f"PE {pe.pe}", *map(_number, (pe.busy, pe.npu_busy, pe.wait, pe.send, pe.instructions))) for pe in shown]
+    rows = [(f"PE {pe.pe}", *map(thousands, (pe.busy, pe.npu_busy, pe.wait, pe.send, pe.instructions))) for pe in shown]
     terminal.print()
     terminal.table(("cycles of", ">core", ">accelerator", ">idle", ">SRAM port", ">instructions"), rows)
     if len(measured.pes) > len(shown):
@@ -173,10 +174,6 @@ def _totals(measured: Bench) -> str:
     if measured.utilisation is not None and len(measured.pes) > 1:
         parts.append(f"{len(measured.pes)} PEs at work {measured.utilisation:.0%} of the time")
     return "; ".join(parts)
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"
 
 
 def _percent(change: float | None) -> str:
