@@ -10,7 +10,6 @@ from npukit.board.board import Board, Flash
 from npukit.boot.provision import COPIES
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.host.programs import run
 from npukit.project.files import Tuning
 from npukit.project.hal import hal_source
 from npukit.project.images.elf import Elf
@@ -20,7 +19,6 @@ from npukit.project.render import render_board_header, render_flash_header, rend
 from npukit.project.toolchain import Toolchain, find_toolchain
 from npukit.project.zig import compile_zig
 
-_SECONDS = 300
 _FOLDERS = ("startup", "include", "libc", "rpc", "noc", "boot")
 _SOURCES: tuple[tuple[str, Tuning], ...] = (
     ("startup/startup.c", "size"),
@@ -99,9 +97,6 @@ class _Build:
         return self.folder / name
 
     def _run(self, command: Sequence[str], task: str) -> None:
-        try:
-            done = run(command, self.firmware, seconds=_SECONDS)
-        except OSError as error:
-            raise NpukitError(f"{self.toolchain.title} did not {task}: {error}", tries=["npukit doctor"]) from error
+        done = self.toolchain.run(command, self.firmware, task)
         if done.returncode != 0:
             raise NpukitError(f"{self.toolchain.title} did not {task}: {done.stderr.strip()[:400]}")

@@ -8,14 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
-from npukit.link.session import Session
 from npukit.measure.cases import Cases
 from npukit.measure.device_trace import record_on_device
 from npukit.measure.perfetto import perfetto
 from npukit.measure.recording import record_timeline
-from npukit.measure.target import EMULATED_SECONDS, network_pe, open_target
+from npukit.measure.target import open_target
 from npukit.plan.predict.timeline import Timeline
 from npukit.project.build_folder import Build
 from npukit.writing import write_file
@@ -48,18 +46,10 @@ def timeline_of(build: Build, cases: Cases, frames: int, on: str = EMULATOR) -> 
     """Frames of the first case, on a new emulator, or from the firmware's events on other targets."""
     if on != EMULATOR:
         build.spans()
-        with open_target(build, on) as target:
-            return replace(record_on_device(build, target.session, cases, frames), unit=target.unit)
-    emulator = Emulator(
-        build.board,
-        build.images(),
-        build.models(),
-        build.dram() or b"",
-        chips=build.manifest.chips,
-        predicted_cycles=build.plan().predicted.latency_cycles,
-    )
-    with Session(emulator, build.build_id, EMULATED_SECONDS, network_pe(build)) as session:
-        return record_timeline(build, emulator, session, cases, frames)
+    with open_target(build, on) as target:
+        if target.emulator:
+            return record_timeline(build, target.emulator, target.session, cases, frames)
+        return replace(record_on_device(build, target.session, cases, frames), unit=target.unit)
 
 
 def write_trace(build: Build, cases: Cases, frames: int, pes: str | None, output: Path, on: str = EMULATOR) -> Traced:

@@ -13,7 +13,6 @@ from npukit.board.board import Board
 from npukit.board.cores import CORES
 from npukit.codegen.streamed import DramPiece
 from npukit.errors import NpukitError
-from npukit.host.programs import run
 from npukit.plan.ir.plan import MemoryUse
 from npukit.progress import Progress, Silent
 from npukit.project.check import check_fits, check_image, constant_bytes, free_bytes, program_bytes, variable_bytes
@@ -36,9 +35,6 @@ OWN_SUFFIX = ".own"
 
 _HAL = ("hal_", "clock_")
 """Prefixes of functions defined by the board's C."""
-
-SECONDS = 300
-"""Time limit of a compilation in seconds, including the first by a new zig."""
 
 
 class MissingFunction(NpukitError):
@@ -190,10 +186,7 @@ class _Build:
         return self.scratch / unit.object
 
     def _run(self, command: Sequence[str], what: str) -> None:
-        try:
-            done = run(command, self.project.folder, seconds=SECONDS)
-        except OSError as error:
-            raise NpukitError(f"{self.toolchain.title} did not {what}: {error}", tries=["npukit doctor"]) from error
+        done = self.toolchain.run(command, self.project.folder, what)
         if done.returncode == 0:
             return
         if any(words in done.stderr.lower() for words in NO_SPACE):

@@ -39,20 +39,20 @@ ImageFile = Annotated[str, Field(pattern=r"^images/[A-Za-z0-9_][A-Za-z0-9_-]*\.(
 """An image file. The name is passed to tools."""
 
 
-class OwnRecord(BaseModel):
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OwnRecord(_Record):
     """Own data of an image's PEs: `bytes` bytes for each PE in turn, to load at `address`. If several chips run the
     image, the file has the data of one chip, for use on each of them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     file: ImageFile
     address: int = Field(ge=0, le=0xFFFF_FFFF)
     bytes: int = Field(gt=0)
 
 
-class ImageRecord(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class ImageRecord(_Record):
     elf: ImageFile
     pes: tuple[_PE, ...] = Field(min_length=1)
     own: OwnRecord | None = None
@@ -82,20 +82,16 @@ def image_record(built: BuiltImage, folder: Path) -> ImageRecord:
     return ImageRecord(elf=built.elf.relative_to(folder).as_posix(), pes=built.pes, own=own)
 
 
-class AcceleratorRecord(BaseModel):
+class AcceleratorRecord(_Record):
     """The plug-in used for a build, and the SHA-256 of the plug-in's model for the emulator, if any."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: _Line
     version: _Line
     model: _Sha256 | None
 
 
-class CoresidentRecord(BaseModel):
+class CoresidentRecord(_Record):
     """The PE that answers for a network, on a board shared with the networks in the neighbouring folders."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     network_pe: _PE
 
@@ -106,11 +102,9 @@ class FolderFormat(BaseModel):
     format: int = 1
 
 
-class NetworksManifest(BaseModel):
+class NetworksManifest(_Record):
     """`npukit.json` of several networks side by side, each in a build folder inside this one. `networks`: the name and
     build id of each. All are built together."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     npukit: str = __version__
     networks: dict[Annotated[str, Field(pattern=r"^\w[\w.-]*$")], str]
@@ -161,10 +155,8 @@ class _Summary(TypedDict):
 _SUMMARY = TypeAdapter(_Summary)
 
 
-class Manifest(BaseModel):
+class Manifest(_Record):
     """`npukit.json`. `summary`: the output of `npukit build --json`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     npukit: _Line = __version__
     format: int = FORMAT

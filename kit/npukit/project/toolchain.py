@@ -20,6 +20,8 @@ from npukit.project.zig import PACKAGE, zig_cache
 
 Choice = Literal["gcc", "zig"]
 _VERSION_SECONDS = 60
+SECONDS = 300
+"""Time limit of a compilation in seconds, including the first by a new zig."""
 
 COMMON_FLAGS = (
     "-std=c11 -ffreestanding -g -Wall -Wextra -Wconversion -Wshadow -Werror",
@@ -92,6 +94,13 @@ class Toolchain:
         flags = " ".join((target_flags(core)[self.name], TUNING_FLAGS[self.name][tuning], *COMMON_FLAGS)).split()
         flags += [option.format(f"{project}=.") for option in PREFIX_MAPS]
         return [*self.command, *flags, *(f"-I{folder}" for folder in includes), "-c", str(source), "-o", str(output)]
+
+    def run(self, command: Sequence[str], folder: Path, task: str) -> subprocess.CompletedProcess[str]:
+        """The outcome of a compiler's command. An error if the compiler does not start or takes too long."""
+        try:
+            return run(command, folder, seconds=SECONDS)
+        except OSError as error:
+            raise NpukitError(f"{self.title} did not {task}: {error}", tries=["npukit doctor"]) from error
 
     @property
     def before_linking(self) -> str:

@@ -29,13 +29,16 @@ def _decoded(text: object) -> bytes:
     return base64.b64decode(text, validate=True) if isinstance(text, str) else b""
 
 
-class CompiledBlob(BaseModel):
-    """The command's result: a blob for the accelerator, and the resources to run it."""
-
+class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     format: Literal["npukit-blob"]
     version: Literal[1]
+
+
+class CompiledBlob(_Answer):
+    """The command's result: a blob for the accelerator, and the resources to run it."""
+
     blob: Annotated[bytes, BeforeValidator(_decoded)] = Field(min_length=1)
     cycles: int = Field(ge=0)
     scratch_bytes: int = Field(default=0, ge=0)
@@ -43,13 +46,9 @@ class CompiledBlob(BaseModel):
     """Preferred offsets in the scratch memory for the inputs, in the subgraph's order, and for the output."""
 
 
-class RefusedSubgraph(BaseModel):
+class RefusedSubgraph(_Answer):
     """The command's result if the accelerator cannot run the subgraph: the reason, in words."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    format: Literal["npukit-blob"]
-    version: Literal[1]
     refusal: str = Field(min_length=1)
 
 
