@@ -40,5 +40,4 @@ def _begins(net: Net, pe: PePlan, arena: Arena) -> Iterator[tuple[str, np.ndarra
     initial = {state.input: state.initial for state in net.states}
     for name in (name for step in pe.steps if isinstance(step, Restore) for name in step.buffers):
         buffer = arena.buffers[name]
-        box = tuple(map(slice, buffer.box.start, buffer.box.stop))
-        yield f"{arena.place(buffer)}_begins", initial[buffer.tensor][box]
+        yield f"{arena.place(buffer)}_begins", initial[buffer.tensor][buffer.box.slices]

@@ -288,6 +288,5 @@ def _mismatch(net: Net, pe: int, layer: _Layer, case: int, got: np.ndarray, want
     values = want[case].copy()
     less = place.buffer.arrangement.subtracted if place.buffer.arrangement else 0
     values.reshape(-1)[place.elements] = got[case].view(place.dtype).astype(np.int64) + less
-    slices = tuple(slice(start, stop) for start, stop in zip(box.start, box.stop, strict=True))
-    found = difference(values[slices], want[case][slices], box.start)
+    found = difference(values[box.slices], want[case][box.slices], box.start)
     return Mismatch(case, place.tensor, pe, box=str(box), path=ALONE, **found)

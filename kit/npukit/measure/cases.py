@@ -111,7 +111,7 @@ def tile_digest(value: np.ndarray, box: Box, arrangement: Arrangement | None) ->
     """CRC-32 of a part of a tensor, over its bytes in a PE's memory: dense, or as arranged."""
     if arrangement:
         return zlib.crc32(arrangement.payload(value))
-    part = value[tuple(slice(start, stop) for start, stop in zip(box.start, box.stop, strict=True))]
+    part = value[box.slices]
     return zlib.crc32(np.ascontiguousarray(part).tobytes())
 
 

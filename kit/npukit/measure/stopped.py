@@ -94,7 +94,7 @@ def located(target: Target, net: Net, plan: Plan, cases: Cases, found: Validatio
     except NpukitError:
         return found
     want = next(islice(reference_of(net, whole), first.case, None))[op.output]
-    differ = {(t.pe, str(t.box)): difference(t.values, want[_slices(t.box)], t.box.start) for t in tiles}
+    differ = {(t.pe, str(t.box)): difference(t.values, want[t.box.slices], t.box.start) for t in tiles}
     named = {each: replace(each, **differ.get((each.pe, each.box), {})) for each in alike}
     return replace(found, mismatches=tuple(named.get(each, each) for each in found.mismatches))
 
@@ -125,7 +125,7 @@ def assembled(net: Net, op: str, tiles: Sequence[ReadTile]) -> np.ndarray:
     tensor = net.tensor(next(each.output for each in net.ops if each.name == op))
     whole = np.zeros(tensor.shape, tensor.dtype)
     for tile in tiles:
-        whole[_slices(tile.box)] = tile.values
+        whole[tile.box.slices] = tile.values
     return whole
 
 
@@ -145,23 +145,9 @@ def _read(session: Session, net: Net, place: _Place, address: int) -> ReadTile:
         stored = np.ndarray(made.shape, made.dtype, memory, 0, made.strides)
         tensor = net.tensor(buffer.tensor)
         values = (stored.astype(np.int64) + made.subtracted).reshape(tensor.shape).astype(tensor.dtype)
-        return ReadTile(place.pe, box, values[_slices(box)])
+        return ReadTile(place.pe, box, values[box.slices])
     kind = np.dtype(net.tensor(buffer.tensor).dtype)
-    shape = [stop - start for start, stop in zip(box.start, box.stop, strict=True)]
-    strides = _strides(buffer.box, kind.itemsize)
-    size = sum(stride * (count - 1) for stride, count in zip(strides, shape, strict=True)) + kind.itemsize
+    strides = np.empty(buffer.box.shape, kind).strides
+    size = sum(stride * (count - 1) for stride, count in zip(strides, box.shape, strict=True)) + kind.itemsize
     memory = session.read_memory(address, size, place.pe)
-    return ReadTile(place.pe, box, np.ndarray(shape, kind, memory, 0, strides).copy())
-
-
-def _strides(box: Box, size: int) -> tuple[int, ...]:
-    """Bytes between neighbours along each axis of a dense box."""
-    strides = list[int]()
-    for start, stop in zip(reversed(box.start), reversed(box.stop), strict=True):
-        strides.insert(0, size)
-        size *= stop - start
-    return tuple(strides)
-
-
-def _slices(box: Box) -> tuple[slice, ...]:
-    return tuple(slice(start, stop) for start, stop in zip(box.start, box.stop, strict=True))
+    return ReadTile(place.pe, box, np.ndarray(box.shape, kind, memory, 0, strides).copy())

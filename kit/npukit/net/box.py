@@ -43,6 +43,11 @@ class Box:
     def empty(self) -> bool:
         return any(b <= a for a, b in zip(self.start, self.stop, strict=True))
 
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The index of the box in an array of the tensor."""
+        return tuple(map(slice, self.start, self.stop))
+
     def intersection(self, other: Box) -> Box:
         """The common elements of both boxes; an empty box if none."""
         return Box(tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop)))

@@ -129,7 +129,7 @@ def _second(tile: Tile) -> tuple[Operand, tuple[ConstantArray, ...]]:
         return _once_for_all(tile.inputs[1], Plane.of(tile.output.box)), ()
     symbol, box, plane = f"{tile.name}_operand", tile.output.box, Plane.of(tile.output.box)
     name = next(each for each in tile.op.inputs if each in tile.net.constants)
-    part = tile.net.constants[name][tuple(map(slice, box.start, box.stop))]
+    part = tile.net.constants[name][box.slices]
     strides = plane.width * plane.channels, plane.channels
     held = ConstantArray(symbol, np.ascontiguousarray(part), 1, "a constant operand")
     return Operand(tile.net.tensor(name), box, Address(symbol), *strides), (held,)

@@ -158,7 +158,7 @@ def first_of_part(net: Net, op: Op, output: Box) -> Iterator[Constant]:
 
 
 def part_of(values: np.ndarray, box: Box) -> np.ndarray:
-    return values[tuple(slice(a, b) for a, b in zip(box.start, box.stop, strict=True))]
+    return values[box.slices]
 
 
 def _clip(value: Index, size: int) -> Index:

@@ -111,7 +111,7 @@ class Emitter:
                     program.use(state, step)
                     program.kept[state] = becomes
                     initial = next(each.initial for each in self.graph.net.states if each.input == state.tensor)
-                    part = initial[tuple(map(slice, state.box.start, state.box.stop))]
+                    part = initial[state.box.slices]
                     program.hold(state, STATE_BYTES + initial_bytes(part))
 
     def _kept_on(self, frame: int, pe: int) -> list[tuple[Region, Region]]:
