@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
 
@@ -13,17 +13,11 @@ from helpers import first_of
 from npukit.board.board import Board, load_board
 from npukit.errors import DoesNotFit
 from npukit.net.net import Net
-from npukit.plan.ir.plan import Plan
 from npukit.plan.planner import plan_network
+from npukit.plan.search.search import OBJECTIVES
 from plan.boards import two_chips, with_memory
 from plan.engines import engines
 from plan.networks import Builder
-
-FIGURES: dict[str, Callable[[Plan], float]] = {
-    "latency": lambda plan: plan.predicted.latency_cycles,
-    "memory": lambda plan: plan.pes_used,
-    "throughput": lambda plan: plan.predicted.interval_cycles,
-}
 
 PES = [(load_board("pe-mesh"), pes) for pes in (1, 2, 4)]
 CHIPS = [(two_chips(), pes) for pes in (6, 12)]
@@ -54,7 +48,7 @@ def figure(net: Net, board: Board, pes: int, objective: str) -> float:
         plan = plan_network(net, board, engines(board), objective=objective, max_pes=pes)
     except DoesNotFit:
         return inf
-    return FIGURES[objective](plan)
+    return OBJECTIVES[objective].figure(plan)[0]
 
 
 @pytest.mark.parametrize(
@@ -63,8 +57,8 @@ def figure(net: Net, board: Board, pes: int, objective: str) -> float:
         *first_of([(PES, "latency", seed) for seed in (14, 4, 3, 12, 13, 0, 1, 2)], 2),
         *first_of([(PES, "memory", seed) for seed in (11, 2, 8, 13)]),
         *first_of([(PES, "throughput", seed) for seed in (4, 14, 3)], 1),
-        *first_of([(CHIPS, objective, seed) for objective in FIGURES for seed in (4, 3)], 1),
-        *first_of([(MEMORY, objective, seed) for objective in FIGURES for seed in (1, 0, 3)], 1),
+        *first_of([(CHIPS, objective, seed) for objective in OBJECTIVES for seed in (4, 3)], 1),
+        *first_of([(MEMORY, objective, seed) for objective in OBJECTIVES for seed in (1, 0, 3)], 1),
     ],
     ids=lambda value: f"{len(value)} places" if isinstance(value, list) else str(value),
 )

@@ -14,6 +14,7 @@ from math import inf
 from npukit.accel.cpu import Cpu
 from npukit.errors import DoesNotFit
 from npukit.net.net import CORE
+from npukit.plan.batch.batch import weighed
 from npukit.plan.batch.batch_emitter import emit_with_flags
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.kernels import with_kernel_code
@@ -47,7 +48,7 @@ OBJECTIVES = {
         Objective("memory", lambda p: (p.pes_used, p.predicted.latency_cycles), lambda cycles, pes: pes),
         Objective(
             "throughput",
-            lambda p: (p.predicted.interval_cycles, p.predicted.latency_cycles, p.pes_used),
+            lambda p: (weighed(p.predicted.interval_cycles, p.frames), p.predicted.latency_cycles, p.pes_used),
             lambda cycles, pes: cycles,
         ),
     )

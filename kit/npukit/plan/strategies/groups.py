@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from npukit.board.noc import DRAM
-from npukit.plan.batch.batch import Batch, frame
+from npukit.plan.batch.batch import Batch, frame, weighed
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.schedule import output_bytes
 from npukit.plan.batch.weight_tiles import MOST_LISTED, StreamWeights
@@ -79,15 +79,16 @@ class _Trial:
     later: float
 
     @property
-    def interval(self) -> float:
-        """Estimated cycles between frames."""
-        return (self.cycles + self.later) / self.batch.frames
+    def figure(self) -> float:
+        """Estimated cycles between frames, weighed by the length of the batch."""
+        return weighed((self.cycles + self.later) / self.batch.frames, self.batch.frames)
 
-    def interval_in(self, micro_batches: int, settled: float) -> float:
-        """A lower bound on the interval in this number of micro-batches. `settled`: part of the first micro-batch's
+    def figure_in(self, micro_batches: int, settled: float) -> float:
+        """A lower bound on the figure in this number of micro-batches. `settled`: part of the first micro-batch's
         cycles in each later micro-batch."""
         cycles = self.cycles * (1 + (micro_batches - 1) * settled) + self.later
-        return cycles / (micro_batches * self.batch.frames_of_micro_batch)
+        frames = micro_batches * self.batch.frames_of_micro_batch
+        return weighed(cycles / frames, frames)
 
 
 _Trials = Generator[Candidate, Outcome, list[_Trial]]
@@ -109,12 +110,12 @@ def _batches(problem: Problem) -> Proposals:
     found += yield from _moving_less(problem, search.weighing(HEAVY_MOVES), found)
     found += yield from _refined(problem, found)
     best = _least(found)
-    for first in sorted(firsts, key=lambda each: each.interval):
+    for first in sorted(firsts, key=lambda each: each.figure):
         more = yield from _interleaved(problem, first, _least(found))
         found += [*more, *(yield from _in_micro_batches(problem, more, _least(found)))]
     if _least(found) < best:
         found += yield from _refined(problem, found)
-    yield from _whole(problem, sorted(found, key=lambda each: each.interval))
+    yield from _whole(problem, sorted(found, key=lambda each: each.figure))
     single = search.best_found(PRICE)
     if single.cycles < _least(found):
         yield Candidate(problem, frame(search.assignment_of(single.splits)))
@@ -125,25 +126,25 @@ def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:
     more streamed constants."""
     is_spent, lacking, least = problem.work.share(WHOLE), list[_Trial](), inf
     for trial in trials:
-        if least < inf and (trial.interval >= least or is_spent()):
+        if least < inf and (trial.figure >= least or is_spent()):
             break
         outcome = yield Candidate(problem, trial.batch)
         if isinstance(outcome, Lacks):
             lacking.append(trial)
         elif isinstance(outcome, Fits):
-            least = min(least, outcome.plan.predicted.interval_cycles)
+            least = min(least, weighed(outcome.plan.predicted.interval_cycles, trial.batch.frames))
     is_spent = problem.work.share(WHOLE)
     for trial in lacking:
-        if trial.interval < WORTH * least and not is_spent():
+        if trial.figure < WORTH * least and not is_spent():
             yield from fewest_streamed(problem, trial.batch, len(trial.batch.stream.ops) + 1)
 
 
 def _best(found: Sequence[_Trial]) -> _Trial:
-    return min(found, key=lambda each: each.interval)
+    return min(found, key=lambda each: each.figure)
 
 
 def _least(found: Sequence[_Trial]) -> float:
-    return _best(found).interval if found else inf
+    return _best(found).figure if found else inf
 
 
 def _size(problem: Problem, batch: Batch) -> int:
@@ -165,7 +166,7 @@ def _of_all_sizes(problem: Problem, search: LatencySearch) -> _Trials:
 def _moving_less(problem: Problem, search: LatencySearch, found: Sequence[_Trial]) -> _Trials:
     """Trials of the best sizes again, in layouts with less moved data."""
     more = list[_Trial]()
-    near = [each for each in found if each.interval < 1.02 * _least(found)]
+    near = [each for each in found if each.figure < 1.02 * _least(found)]
     for size in sorted({_size(problem, each.batch) for each in near}):
         more += yield from _first(problem, _of_size(problem, size, search))
     return [*more, *(yield from _in_micro_batches(problem, more, _least([*found, *more])))]
@@ -197,7 +198,7 @@ def _of_size(problem: Problem, size: int, search: LatencySearch) -> Batch:
 
 
 def _interleaved(problem: Problem, first: _Trial, best: float) -> _Trials:
-    """Trials with more and more interleaved frames, as long as the interval shortens."""
+    """Trials with more and more interleaved frames, as long as the figure improves."""
     found = [first]
     for count in INTERLEAVED:
         batch = replace(first.batch, interleaved=count)
@@ -238,10 +239,10 @@ def _trial(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
 def _in_micro_batches(problem: Problem, waiting: Sequence[_Trial], best: float) -> _Trials:
     """Trials in more micro-batches, the most promising first."""
     found, settled = list[_Trial](), SETTLED
-    for trial in sorted(waiting, key=lambda each: each.interval_in(MOST_MICRO_BATCHES, SETTLED)):
+    for trial in sorted(waiting, key=lambda each: each.figure_in(MOST_MICRO_BATCHES, SETTLED)):
         last = trial
         for count in range(2, MOST_MICRO_BATCHES + 1):
-            if trial.interval_in(MOST_MICRO_BATCHES, settled) >= min(best, _least(found)):
+            if trial.figure_in(MOST_MICRO_BATCHES, settled) >= min(best, _least(found)):
                 break
             longer = replace(last.batch, micro_batches=count)
             tried = yield from _trial(problem, longer)
