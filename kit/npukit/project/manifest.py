@@ -21,9 +21,9 @@ from npukit.project.images.regions import with_digests
 if TYPE_CHECKING:
     from npukit.project.compile import BuiltImage
 
-FORMAT = 6
+FORMAT = 7
 """The format of build folders. Format 1 had no format in its manifest, and no titles of layers; 2 no energy of frames;
-3 no coverage of golden inputs; 4 no rows of C; 5 no cycles of C."""
+3 no coverage of golden inputs; 4 no rows of C; 5 no cycles of C; 6 repeated steps in `plan.txt` by reference."""
 
 PLANNED_FOR = "planned_for"
 """The key in a summary with the options of the search, where different from the build's options."""
