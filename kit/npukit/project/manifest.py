@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 FORMAT = 7
 """The format of build folders. Format 1 had no format in its manifest, and no titles of layers; 2 no energy of frames;
-3 no coverage of golden inputs; 4 no rows of C; 5 no cycles of C; 6 repeated steps in `plan.txt` by reference."""
+3 no coverage of golden inputs; 4 no rows of C; 5 no cycles of C; 6 repeated steps in `plan.txt` by reference
+and no log of the search."""
 
 PLANNED_FOR = "planned_for"
 """The key in a summary with the options of the search, where different from the build's options."""
