@@ -38,8 +38,10 @@ def bench(
     ] = None,
     modified: options.Modified = False,
 ) -> None:
-    """Measure latency, interval, energy and each layer of a build, on one board or on a farm of boards. A wrong output
-    is an error."""
+    """Measure latency, interval, energy and each layer of a build, on one board or on a farm of boards.
+
+    A wrong output is an error.
+    """
     from npukit import api
     from npukit.project.build_folder import REPORT
 

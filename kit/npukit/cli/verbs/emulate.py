@@ -25,8 +25,10 @@ def emulate(
         target("--new", help="A new board: empty flash, and no key whose images it accepts."),
     ] = False,
 ) -> None:
-    """Run a build on an emulated board behind a serial port, until Ctrl-C. Other programs open the port like that of a
-    board: flash, validate --on, monitor, serve, or your own."""
+    """Run a build on an emulated board behind a serial port, until Ctrl-C.
+
+    Other programs open the port like that of a board: flash, validate --on, monitor, serve, or your own.
+    """
     try:
         from npukit import api
 

@@ -34,8 +34,10 @@ def monitor(
     ] = False,
     times: Annotated[int | None, output("--times", metavar="N", min=1, help="Readings. Default: until Ctrl-C.")] = None,
 ) -> None:
-    """Print the counters of a board's PEs, and the lines from its firmware, until Ctrl-C or N times. The verb takes
-    over the link. With --start the board computes meanwhile, and stops between two frames."""
+    """Print the counters of a board's PEs, and the lines from its firmware, until Ctrl-C or N times.
+
+    The verb takes over the link. With --start the board computes meanwhile, and stops between two frames.
+    """
     from npukit import api
     from npukit.measure.memory import check_memory
     from npukit.measure.target import open_target

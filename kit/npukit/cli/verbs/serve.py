@@ -30,8 +30,10 @@ def serve(
         bool, advanced("--trials", help="Let clients load their own builds onto the board (npukit tune).")
     ] = False,
 ) -> None:
-    """Make a board a TVM RPC server: any TVM client runs and times the network, until Ctrl-C. TVM's RPC has neither
-    passwords nor encryption. Clients can do nothing else without --trials."""
+    """Make a board a TVM RPC server: any TVM client runs and times the network, until Ctrl-C.
+
+    TVM's RPC has neither passwords nor encryption. Clients can do nothing else without --trials.
+    """
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         from npukit import api

@@ -24,8 +24,10 @@ def trace(
     ] = None,
     modified: Modified = False,
 ) -> None:
-    """Record frames cycle by cycle for ui.perfetto.dev: kernels, accelerators, messages, links, SRAM. Other targets
-    than the built-in emulator record the steps of each PE, in a build with --trace."""
+    """Record frames cycle by cycle for ui.perfetto.dev: kernels, accelerators, messages, links, SRAM.
+
+    Other targets than the built-in emulator record the steps of each PE, in a build with --trace.
+    """
     from npukit import api
 
     built = api.load(build, modified=modified)

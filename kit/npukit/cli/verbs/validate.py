@@ -34,8 +34,10 @@ def validate(
     ] = None,
     modified: Modified = False,
 ) -> None:
-    """Run a build, and compare every output and layer with the integer reference, bit for bit. Each frame runs as
-    deployed, and again with its layers observed. Networks side by side are compared while all run."""
+    """Run a build, and compare every output and layer with the integer reference, bit for bit.
+
+    Each frame runs as deployed, and again with its layers observed. Networks side by side are compared while all run.
+    """
     from npukit import api
 
     build = chosen_network(build, network)
