@@ -21,7 +21,7 @@ from npukit.codegen.table import TABLE, TableProgram
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import keys_of_steps, layer_places
 from npukit.plan.ir.plan import PAGES, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait, orders_name
-from npukit.plan.ir.purposes import purposes
+from npukit.plan.ir.text import purposes
 from npukit.plan.predict.memory import control_bytes
 
 NOC_HEADER = "noc.h"

@@ -29,8 +29,8 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
 from npukit.plan.predict.energy import FrameEnergy, frame_energies, frame_work
 from npukit.plan.predict.frame_table import FrameTable, frame_table
+from npukit.plan.predict.noc import port_cycles
 from npukit.plan.predict.timeline import CORE, Timeline
-from npukit.plan.predict.traffic import port_cycles
 from npukit.progress import Progress
 
 IN_A_ROW = "deployed, the last in a row,"

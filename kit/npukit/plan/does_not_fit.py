@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count as count_from
@@ -76,7 +76,7 @@ def refuse_what_cannot_fit(problem: Problem, retry: Retry) -> None:
     for the weights of ops on the core (never streamed)."""
     net, board = problem.net, problem.board
     pes = max(len(problem.order), len(pes_to_use(board, None)))
-    weights, room = weight_bytes(net, [op for op in net.ops if op.engine == CORE]), _room_for_weights(board, pes)
+    weights, room = weight_bytes(net, CORE), pes * board.memory_for("constants").size
     if weights > room:
         what = f"weights of {weights:,} bytes that its core computes with"
         _refuse_on_all(problem, pes, what, weights - room, f"{room:,} in {board.memory_for('constants').name}", retry)
@@ -118,14 +118,9 @@ def room_for_tensors(board: Board, pes: int) -> int:
     return pes * memory_use(board, 0, 0, *program_bytes(pes)).free
 
 
-def _room_for_weights(board: Board, pes: int) -> int:
-    """Bytes of `pes` PEs for constants."""
-    return pes * board.memory_for("constants").size
-
-
-def weight_bytes(net: Net, ops: Iterable[Op]) -> int:
-    """Bytes of these ops' weights: a lower bound on the constants of the core."""
-    filters = (op for op in ops if isinstance(op.attributes, FILTERS))
+def weight_bytes(net: Net, engine: str) -> int:
+    """Bytes of the weights of an engine's ops: a lower bound on the constants of the core."""
+    filters = (op for op in net.ops if op.engine == engine and isinstance(op.attributes, FILTERS))
     read = {name for op in filters for name in op.inputs if name in net.constants and net.tensor(name).dtype == "int8"}
     return sum(net.tensor(name).bytes for name in read)
 
@@ -268,9 +263,9 @@ def _other_board(problem: Problem, retry: Retry) -> Iterator[str]:
     ops = tuple(part.placed(CORE) for op in problem.net.ops for part in op.parts)
     graph = Graph(problem.net.with_ops(ops))
     others = [board for board in known_boards() if board.noc is None and board.name != problem.board.name]
-    weights, (_, held) = weight_bytes(graph.net, ops), most_between_ops(problem)
+    weights, (_, held) = weight_bytes(graph.net, CORE), most_between_ops(problem)
     for board in sorted(others, key=lambda board: sum(memory.size for memory in board.memory)):
-        if weights > _room_for_weights(board, 1) or held > room_for_tensors(board, 1):
+        if weights > board.memory_for("constants").size or held > room_for_tensors(board, 1):
             continue
         search = retry(Problem(graph, board, with_core({}, board)))
         if search.best and isinstance(search.best.outcome, Fits):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from npukit.board.board import Board
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.traffic import link_bytes
+from npukit.plan.predict.noc import link_bytes
 from npukit.plan.tensors.routes import Link
 
 GAP = 2

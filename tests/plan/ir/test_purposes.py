@@ -13,8 +13,7 @@ from npukit.board.board import load_board
 from npukit.options import Options
 from npukit.pipeline import compile_network
 from npukit.plan.ir.plan import SENT_FLAG, Plan, Send, Wait
-from npukit.plan.ir.purposes import awaited
-from npukit.plan.ir.text import print_plan
+from npukit.plan.ir.text import awaited, print_plan
 from npukit.progress import Silent
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"

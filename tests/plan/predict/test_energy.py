@@ -14,7 +14,7 @@ from npukit import api
 from npukit.board.board import Energy, EnergyLevel, load_board
 from npukit.measure.bench import Bench
 from npukit.plan.predict.energy import FrameEnergy, FrameWork, frame_energies, frame_work
-from npukit.plan.predict.traffic import FrameTraffic
+from npukit.plan.predict.noc import FrameTraffic
 from npukit.report.costs import costs_of
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"

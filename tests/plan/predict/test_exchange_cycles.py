@@ -12,7 +12,7 @@ from npukit.board.board import load_board
 from npukit.net.box import Box
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import PePlan, Plan, Send
-from npukit.plan.ir.purposes import awaited
+from npukit.plan.ir.text import awaited
 from npukit.plan.predict.exchange_cycles import copies_of_many, exchange_cycles, fetch_cycles, hops_between
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import Boxes, from_boxes, grid, to_boxes

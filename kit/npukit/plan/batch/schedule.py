@@ -46,9 +46,6 @@ FETCH_PARTS = 8
 """Number of parts for fetching the next micro-batch's inputs. In one part, MobileNetV1 on 152 PEs is 4.8 % slower
 (`planner_constants.py batches`)."""
 
-LARGE_OUTPUTS = 8
-"""Divisor of a PE's activation memory. Outputs of a frame are large above the quotient."""
-
 DEFERRED = 4
 """Ratio of the transfer time of an op's constants to the compute time in one micro-batch. Above this ratio, the op is
 deferred. With none deferred, MobileNetV1 on 152 PEs is 7.0 % slower (`planner_constants.py batches`)."""
@@ -203,12 +200,13 @@ class Schedule:
 
 
 def ends_of(problem: Problem, *, fetched: bool) -> Ends:
-    """The locations of inputs and outputs. If inputs are `fetched` from DRAM, large outputs go to DRAM.
+    """The locations of inputs and outputs. If inputs are `fetched` from DRAM, outputs of more than an eighth of a PE's
+    memory go to DRAM.
 
     Outputs go to DRAM only if DRAM is at the root's own router: only then can the root tell when they have arrived.
     """
     board, graph = problem.board, problem.graph
-    large = output_bytes(graph) > board.memory_for("activations").size // LARGE_OUTPUTS
+    large = output_bytes(graph) > board.memory_for("activations").size // 8
     near = board.noc is not None and not board.shares_memory and board.root_pe % board.mesh.pes.count == 0
     made = {op.output for op in graph.ops}.issuperset(graph.outputs)
     stored = fetched and large and near and made

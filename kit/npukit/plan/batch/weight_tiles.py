@@ -30,9 +30,6 @@ MOST_LISTED = 96 << 10
 LARGEST_WEIGHT_TILE = 2
 """Largest size of a weight tile, as a multiple of the target size."""
 
-SMALLEST = 256
-"""Bytes of an op's constants, commands included, up to which streaming does not pay."""
-
 MOST_WEIGHT_TILE_BYTES = 32 << 10
 """Largest target size of a weight tile in bytes. Larger weight tiles keep engines waiting for the first."""
 
@@ -193,10 +190,10 @@ def _replaced_by(rooms: Mapping[WeightTile, int], least: int) -> dict[WeightTile
 
 
 def heaviest_ops(graph: Graph, engines: Engines, assignment: Assignment) -> list[str]:
-    """Ops with constants worth streaming, the heaviest first."""
+    """Ops with constants worth streaming, of more than 256 bytes on a PE, the heaviest first."""
     sizes = {
         op.name: max(engines[op.engine].cost(graph.net, op, tile.box).constant_bytes for tile in assignment[op.name])
         for op in graph.ops
         if op.engine != CORE and assignment[op.name]
     }
-    return sorted((name for name in sizes if sizes[name] > SMALLEST), key=lambda name: (-sizes[name], name))
+    return sorted((name for name in sizes if sizes[name] > 256), key=lambda name: (-sizes[name], name))

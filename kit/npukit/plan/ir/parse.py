@@ -34,8 +34,8 @@ from npukit.plan.ir.plan import (
 )
 from npukit.plan.ir.replicas import Replica, replicas_in
 
-MOST_STEPS_OF_A_PE, MOST_STEPS = 1 << 16, 1 << 22
-"""Limits of steps per PE and per plan. As a table of 8 bytes a step, the first would fill a PE's memory four times."""
+MOST_STEPS = 1 << 22
+"""Limit of steps of a plan, because a line may copy a PE."""
 
 _WORD = r'(?:"(?:[^"\\]|\\.)*"|[A-Za-z_][\w.]*)'
 _NAME = rf"{_WORD}(?:%\d+)?(?:@\d+)?(?:#\d+)?"
@@ -208,17 +208,17 @@ class _Parser:
         self._messages |= {n + replica.number: replica.message(self._messages[n]) for n in sent}
         return replica.pe(one)
 
-    def _count(self, more: int, before: int = 0) -> None:
-        """Count further steps of a PE, and check the limits. `before`: its steps so far."""
+    def _count(self, more: int) -> None:
+        """Count further steps of a PE, and check the limit."""
         self._steps += more
-        if before + more > MOST_STEPS_OF_A_PE or self._steps > MOST_STEPS:
-            raise NpukitError(f"it has more than {MOST_STEPS_OF_A_PE:,} steps on a PE, or {MOST_STEPS:,} in all")
+        if self._steps > MOST_STEPS:
+            raise NpukitError(f"it has more than {MOST_STEPS:,} steps")
 
     def _numbered(self, pe: _Pe, line: str) -> None:
         found = _match(_STEP, line)
         if int(found["index"]) != len(pe.steps):
             raise ValueError("the number of the step")
-        self._count(1, len(pe.steps))
+        self._count(1)
         pe.steps.append(self._step(pe, found["step"]))
 
     def _step(self, pe: _Pe, text: str) -> Step:

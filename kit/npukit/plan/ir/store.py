@@ -29,10 +29,6 @@ def load_plan(path: Path) -> Plan:
         raise NpukitError(f"plan {path} is wrong: {error.message}") from error
 
 
-MOST_FRAMES = 1 << 16
-"""Limit of frames in a batch. The largest so far have 152 in each of several micro-batches."""
-
-
 def check_plan(plan: Plan, net: Net, board: Board) -> Plan:
     """The plan, unchanged. Raises NpukitError with the first mismatch between the plan and the net or the board."""
     if fault := next(_faults(plan, net, board), None):
@@ -47,7 +43,7 @@ def _faults(plan: Plan, net: Net, board: Board) -> Iterator[str]:
     chips = plan.chips
     if not chips or len(set(chips)) < len(chips) or not all(0 <= chip < board.mesh.chips.count for chip in chips):
         yield "its chips are not those of the board"
-    if not 1 <= plan.frames <= MOST_FRAMES:
+    if not 1 <= plan.frames <= 1 << 16:  # the largest so far have 152 in each of several micro-batches
         yield f"it takes {plan.frames:,} frames together"
     shapes = {op.name: [net.tensor(name).shape for name in op.outputs] for op in net.ops}
     for pe in plan.pes:

@@ -7,24 +7,20 @@ price on constants, raised until the plan fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
-
 from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.plan.batch.schedule import ends_of
-from npukit.plan.emit.regions import SMALL_PART
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.splits import Splits
 from npukit.plan.predict.exchange_cycles import exchange_cycles, fetch_cycles, hops_on
-from npukit.plan.tensors.boxes import Boxes, Split, from_boxes, hull, volumes
+from npukit.plan.tensors.boxes import Boxes, Split, from_boxes
 from npukit.plan.tensors.core_cycles import CHAIN_CYCLES
-from npukit.plan.tensors.graph import Aliases, Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
 
@@ -53,73 +49,28 @@ Layout = tuple[tuple[str, Split], ...]
 """The live tensors with the split of each."""
 
 
-class _Occupied:
-    """Bytes of memory that tensors take on the PEs. `in_dram`: tensors without tiles on PEs."""
-
-    def __init__(self, graph: Graph, splits: Splits, in_dram: Collection[str], aliases: Aliases) -> None:
-        self._graph, self._splits, self._in_dram, self._aliases = graph, splits, in_dram, aliases
-        self._own = cache(self._own_bytes)
-        self._beside = cache(self._bytes_beside)
-
-    def bytes(self, index: int, layout: Layout, split: Split) -> int:
-        """Bytes on the fullest PE while an op is computed: tiles, received parts, output, scratch and a weight tile."""
-        splits, op = dict(layout), self._graph.ops[index]
-        held = self._own(op.output, split).copy()
-        in_place = next((name for name in self._aliases[op.name] if splits[name] == split), None)
-        for name, each in layout:
-            held += self._own(name, each) * (name != in_place)
-        for place, (name, _) in enumerate(self._splits.needs(index, split)):
-            held += self._beside(name, splits[name], index, split, place)
-        scratch = self._splits.cost(index, split).scratch_bytes
-        return int(held.max()) + scratch + self._splits.weight_tile_bytes(index, split)
-
-    def _own_bytes(self, name: str, split: Split) -> np.ndarray:
-        tiles = self._splits.tiles(name, split)
-        return self._by_pe(volumes(tiles) * (name not in self._in_dram), name, split)
-
-    def _bytes_beside(self, name: str, split_of_input: Split, index: int, split: Split, place: int) -> np.ndarray:
-        """Bytes on each PE for input number `place` of the op beside the own tile: in its region, or apart."""
-        _, needed = self._splits.needs(index, split)[place]
-        owned = self._splits.tiles(name, split_of_input)[: 0 if name in self._in_dram else None]
-        both, beside = min(len(owned), len(needed)), volumes(needed)
-        own, apart = volumes(owned[:both]), beside[:both].copy()
-        together = volumes(hull(owned[:both], needed[:both])) - own
-        merged = (together <= apart) & (together + own <= SMALL_PART * own)
-        beside[:both] = np.where(merged, together, apart)
-        return self._by_pe(beside, name, split)
-
-    def _by_pe(self, elements: np.ndarray, name: str, split: Split) -> np.ndarray:
-        found = np.zeros(self._splits.pes)
-        found[: len(elements)] = elements * self._splits.element_bytes(name, split)
-        return found
-
-
 class _State(NamedTuple):
-    """The splits of the first ops, their cycles, and bytes of constants. A tuple, because a search makes a million.
-
-    `crowded`: bytes lacking for the tensors and weight tiles in memory together, over all ops.
-    """
+    """The splits of the first ops, their cycles, and bytes of constants. A tuple, because a search makes a million."""
 
     cycles: int
     constants: int
     splits: tuple[Split, ...]
-    crowded: int = 0
 
     def plus(self, cycles: int, constants: int, split: Split) -> _State:
         """The state with a further op."""
-        return _State(self.cycles + cycles, self.constants + constants, (*self.splits, split), self.crowded)
+        return _State(self.cycles + cycles, self.constants + constants, (*self.splits, split))
 
-    def priced(self, price: float) -> tuple[int, float]:
-        """The key for comparing states: first the lacking bytes, then cycles with the price of constants."""
-        return self.crowded, self.cycles + price * self.constants
+    def priced(self, price: float) -> float:
+        """Cycles with the price of constants."""
+        return self.cycles + price * self.constants
 
 
 class LatencySearch:
     """The search on the PEs of a problem's order. Tables are shared between prices, rooms, orders and weights.
 
     States of the network take no time to move. Inputs come from the root; from DRAM at no cost, if `fetched`; or from
-    DRAM when the frame begins, if `from_dram`. `room`: bytes for a tile's inputs and output; with a `weight_tile_size`
-    for all live tensors of a PE and a weight tile of this size. `moves_weigh`: factor on the cycles of moving data.
+    DRAM when the frame begins, if `from_dram`. `room`: bytes for a tile's inputs and output, with a
+    `weight_tile_size` a weight tile too. `moves_weigh`: factor on the cycles of moving data.
     Other factors find other assignments, to be compared by simulation.
     """
 
@@ -140,9 +91,6 @@ class LatencySearch:
         self._graph, self._board, self._order, self._effort = problem.graph, problem.board, problem.order, effort
         self._moves_weigh = moves_weigh
         self.splits = Splits(problem, len(problem.order), room, weight_tile_size)
-        self._crowded_from = room if weight_tile_size else None
-        self._aliases = aliases(problem.graph, problem.engines)
-        self._occupied = _Occupied(problem.graph, self.splits, self._in_dram, self._aliases)
         self._hops = hops_on(problem.board, problem.order)
         self._known_exchanges: dict[tuple[bytes, bytes, int], int] = {}
         self._live_after = problem.graph.live_after()
@@ -152,14 +100,12 @@ class LatencySearch:
         """The search with another room."""
         other = copy(self)
         other.splits = self.splits.within(room)
-        other._crowded_from = None if self._crowded_from is None else room
         return other
 
     def on(self, order: Sequence[int]) -> LatencySearch:
         """The search on other PEs, at most as many as in this order."""
         other = copy(self)
         other._order, other.splits = order, self.splits.on(len(order))
-        other._occupied = _Occupied(self._graph, other.splits, self._in_dram, self._aliases)
         return other
 
     def weighing(self, moves: float) -> LatencySearch:
@@ -239,13 +185,11 @@ class LatencySearch:
         return found
 
     def _moved(self, index: int, layout: Layout, split: Split, state: _State) -> _State:
-        """The state with the cycles of moving an op's inputs, and the bytes that PEs lack while computing the op."""
+        """The state with the cycles of moving an op's inputs."""
         splits = dict(layout)
         moved = sum([self._exchange(name, splits[name], index, split) for name, _ in self.splits.needs(index, split)])
-        chained, crowded = CHAIN_CYCLES if moved or not index else 0, state.crowded
-        if self._crowded_from is not None:
-            crowded += max(self._occupied.bytes(index, layout, split) - self._crowded_from, 0)
-        return _State(state.cycles + moved + chained, state.constants, state.splits, crowded)
+        chained = CHAIN_CYCLES if moved or not index else 0
+        return state._replace(cycles=state.cycles + moved + chained)
 
     def _gathered(self, layout: Layout, state: _State) -> _State:
         """The state with the cycles of moving the outputs to the root, or to DRAM."""

@@ -72,13 +72,10 @@ class Splits:
         """The key of ops with the same splits and costs. The cost of the whole op stands for the constants' values."""
         if op.engine == CORE:
             return op.name
-        net, tensors = self._graph.net, [op.output, *self._graph.net.activations(op), *self._graph.sources(op)]
-        shapes = [(net.tensor(name).shape, net.tensor(name).dtype, name in self._narrowed) for name in tensors]
-        constants = [net.constants[name].shape for name in op.inputs if name in net.constants]
-        kinds = [(part.kind, part.attributes) for part in op.parts]
         whole = self._tile_cost(op, Box.whole(self._graph.shape(op.output)))
+        homes = [(self._graph.shape(name), name in self._narrowed) for name in (op.output, *self._graph.sources(op))]
         figures = whole.cycles, whole.constant_bytes, whole.scratch_bytes, whole.constants_key
-        return op.kind, op.engine, op.attributes, *kinds, *shapes, *constants, *figures
+        return self._graph.form(op), *homes, *figures
 
     def assignment(self, order: Sequence[int], splits: Sequence[Split]) -> Assignment:
         """The tiles of every op, given the split of each, on the PEs of an order."""

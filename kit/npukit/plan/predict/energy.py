@@ -9,7 +9,7 @@ from npukit.board.board import Board, Energy, EnergyLevel
 from npukit.net.cost import macs
 from npukit.net.net import CORE, Net
 from npukit.plan.ir.plan import Compute, Plan, Send, Step, Wait
-from npukit.plan.predict.traffic import FrameTraffic, traffic_of
+from npukit.plan.predict.noc import FrameTraffic, traffic_of
 from npukit.plan.tensors.core_cycles import (
     BEGIN_CYCLES,
     CHAIN_CYCLES,

@@ -78,13 +78,6 @@ WORKER_STACK_BYTES = 5 << 7
 VARIABLE_BYTES = 8 << 10
 """Bytes left free for the firmware's own variables: measured 2 KB at most."""
 
-MOST_PLACED = 12_000
-"""Buffers placed in all repetitions of a packing, which take seconds (`planner_constants.py batches`)."""
-
-PACKINGS = 40
-"""Orders tried to pack buffers. With the first alone MobileNetV1 on 152 PEs has room for three micro-batches instead of
-four, and is 1.4 % slower (`planner_constants.py batches`)."""
-
 
 @dataclass(frozen=True)
 class Lifetime:
@@ -178,9 +171,12 @@ integer, quick to sort: its offset in the upper bits, its end in the lower 32.""
 
 
 def _improved(sizes: Sequence[int], met: Sequence[Collection[int]], order: Sequence[int], least: int) -> _Placed:
-    """The best of several packings. Each repetition places the highest buffer of the last one first."""
+    """The best of several packings. Each repetition places the highest buffer of the last one first.
+
+    There are up to 40 repetitions, fewer for many buffers, because thousands take seconds.
+    """
     best = placed = _placed(sizes, met, order)
-    for _ in range(min(PACKINGS, MOST_PLACED // len(order))):
+    for _ in range(min(40, 12_000 // len(order))):
         if best[1] <= least:
             break
         order = [placed[2], *(i for i in order if i != placed[2])]

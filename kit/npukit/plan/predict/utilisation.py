@@ -14,8 +14,8 @@ from npukit.net.net import Net
 from npukit.net.ops import Transpose
 from npukit.plan.ir.plan import PAGES, Buffer, PePlan, Plan
 from npukit.plan.predict.memory import control_bytes
+from npukit.plan.predict.noc import message_bytes
 from npukit.plan.predict.simulate import ROUNDS, simulate
-from npukit.plan.predict.traffic import message_bytes
 from npukit.plan.tensors.routes import Link
 
 

@@ -9,7 +9,7 @@ import pytest
 from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
-from npukit.plan.predict.traffic import link_bytes
+from npukit.plan.predict.noc import link_bytes
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 
