@@ -32,7 +32,7 @@ def equal_chips(board: Board) -> tuple[int, ...]:
         if chip != home
         and leader not in dead[chip]
         and _kinds_on(board, chip) == _kinds_on(board, home)
-        and _is_reached(board, chip, board.root_pe)
+        and _is_reached(board, chip)
     ]
     ordered = [home, *sorted(others, key=lambda chip: (len(dead[chip] | dead[home]), chip))]
 
@@ -102,8 +102,8 @@ def _dead_on(board: Board, chip: int) -> set[int]:
     return {pe % count for pe in board.mesh.dead_pes if pe // count == chip}
 
 
-def _is_reached(board: Board, chip: int, root: int) -> bool:
+def _is_reached(board: Board, chip: int) -> bool:
     """True if root and leader reach each other, and the root reaches the chip's DRAM."""
-    count = board.mesh.pes.count
+    root, count = board.root_pe, board.mesh.pes.count
     routes, leader, dram = Routes(board), chip * count + root % count, chip * count
     return routes.reaches(root, leader) and routes.reaches(leader, root) and routes.reaches(root, dram)

@@ -23,10 +23,6 @@ from npukit.plan.ir.plan import Buffer, Plan, orders_name
 from npukit.plan.predict.memory import aligned, missing_bytes
 from npukit.plan.tensors.problem import Problem
 
-NEARLY_FITS = 6 << 10
-"""Bytes that the flags of another emission may save. Without it MobileNetV1 on 152 PEs has three micro-batches instead
-of four, and is 1.4 % slower (`planner_constants.py batches`)."""
-
 
 def emit_batch(problem: Problem, wanted: Batch) -> Plan:
     """The plan of a batch, without predicted cycles. The plan may exceed the memory of PEs."""
@@ -46,7 +42,7 @@ def emit_with_flags(problem: Problem, wanted: Batch, *, settle: bool = True) -> 
     if several and settle and not wanted.flags:
         emission = _Emission(problem, schedule, emission.traffic.usual_flags)
     plan = emission.plan()
-    if several and 0 < missing_bytes(problem.board, plan) < NEARLY_FITS:
+    if several and 0 < missing_bytes(problem.board, plan) < 6 << 10:  # the most that other flags save
         emission = _Emission(problem, schedule, emission.traffic.usual_flags)
         plan = emission.plan()
     return plan, emission.traffic.usual_flags if several else NO_FLAGS

@@ -206,8 +206,10 @@ class Emitter:
         self._hold(program, op, box, cost, step, streamed=block is not None)
         for held in (*reads, target):
             program.use(held, step)
-        operand = (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile))
-        self._alias(program, next(operand, None), target)
+        operands = (sources[i] for i in cost.aliases if _may_lie_on(target, sources[i], sources, index, tile))
+        source, kept = next(operands, None), {*program.kept, *(held for held, _ in program.sending)}
+        if source and source.tensor not in self.graph.outlasting and source not in kept:
+            program.aliases[source] = target
         if engine.abilities.wait:
             self.traffic.started(pe, op.engine, step, reads, self._overwritten(pe, target))
 
@@ -231,12 +233,6 @@ class Emitter:
         else:
             program.commands[step] = commands
         program.hold(same_constants(self.graph, op, box, cost), 0 if streamed else cost.constant_bytes - commands)
-
-    def _alias(self, program: PeProgram, source: Region | None, target: Region) -> None:
-        """Let a result alias an operand after the operand's last use."""
-        kept = {*program.kept, *(held for held, _ in program.sending)}
-        if source and source.tensor not in self.graph.outlasting and source not in kept:
-            program.aliases[source] = target
 
     def _overwritten(self, pe: int, target: Region) -> list[Held]:
         """The region written by a step, and the state at the same address."""
@@ -264,7 +260,11 @@ class Emitter:
         outputs = list(self._outputs(root.pe))
         self.traffic.wait_for(root.pe, *outputs)
         self._report_stored_outputs()
-        self._report_to_the_root()
+        late = [each for each in self.traffic.programs.values() if each is not root and not self._has_ended(each)]
+        if late and self.graph.kept:  # PEs that compute a part of a state after their last message
+            done = Block("done")
+            self.traffic.send([signal(each.pe, done, [root.pe]) for each in late])
+            self.traffic.wait_for(root.pe, done)
         for pe in self.traffic.programs:
             if self._patient:  # messages known to the root as arrived have left before the next frame
                 self.traffic.note_arrived(pe, root.pe)
@@ -307,14 +307,6 @@ class Emitter:
         self.traffic.send([Parcel(self._root, tensor, DRAM, source, first, ((self._root, target),), 1)])
         self.traffic.wait_for(self._root, target)
 
-    def _report_to_the_root(self) -> None:
-        """Emit signals to the root from PEs that compute a part of a state after their last message."""
-        late = [each for each in self.traffic.programs.values() if each.pe != self._root and not self._has_ended(each)]
-        done = Block("done")
-        if late and self.graph.kept:
-            self.traffic.send([signal(each.pe, done, [self._root]) for each in late])
-            self.traffic.wait_for(self._root, done)
-
     def _has_ended(self, program: PeProgram) -> bool:
         """True if all compute steps of a PE are complete to the root's knowledge."""
         last = max((step for step, _ in program.costs), default=-1)
@@ -336,11 +328,10 @@ def same_constants(graph: Graph, op: Op, box: Box, cost: Cost) -> Hashable:
 
 
 TileConstants = tuple[int, Hashable, int, int]
-"""The constants of a tile: PE, key of a shared copy, bytes with the command, and bytes of the command."""
+"""PE of a tile, key of a shared copy of its constants, their bytes with the command, and bytes of the command."""
 
 
 def constants_of(problem: Problem, op: Op, tile: Tile) -> TileConstants:
-    """The constants of a tile."""
     cost = problem.cost(op, tile.box, tile.pe)
     key = same_constants(problem.graph, op, tile.box, cost)
     return tile.pe, key, cost.constant_bytes, command_bytes(problem.engines[op.engine])

@@ -227,11 +227,15 @@ class Traffic:
         known = self.known_to(parcel.sender)
         sender, replicas = parcel.sender, self.replicas
         arriving = [(pe, Arriving(known)) for pe, _ in parcel.destinations if pe != DRAM]
-        landings = tuple(
-            self._land(pe, held, parcel.box, message, replicas.times(sender, pe))
-            for (_, message), (pe, held) in zip(arriving, parcel.destinations, strict=False)
-        ) or (Landing(DRAM, View(parcel.destinations[0][1].name, parcel.box), NO_FLAG),)
-        self.messages.append(Message(parcel.tensor, parcel.source_pe, View(parcel.source.name, parcel.box), landings))
+        landings = list[Landing]()
+        for (pe, held), (_, message) in zip(parcel.destinations, arriving, strict=False):
+            receiver = self.programs[pe]
+            receiver.expected.setdefault(held, []).extend([message] * replicas.times(sender, pe))
+            receiver.use(held, known.of(pe))  # the first step that may be incomplete when the message arrives
+            landings.append(Landing(pe, View(held.name, parcel.box), receiver.flags[held]))
+        landings = landings or [Landing(DRAM, View(parcel.destinations[0][1].name, parcel.box), NO_FLAG)]
+        source = View(parcel.source.name, parcel.box)
+        self.messages.append(Message(parcel.tensor, parcel.source_pe, source, tuple(landings)))
         step = self.step(parcel.sender, Send(len(self.messages) - 1))
         if parcel.source_pe == parcel.sender:
             program.use(parcel.source, step)
@@ -244,11 +248,3 @@ class Traffic:
             program.signal_bytes += size
         else:
             program.descriptors[step] = size
-
-    def _land(self, pe: int, held: Held, box: Box, message: Arriving, times: int) -> Landing:
-        """The landing of a message at a receiver. `times`: messages to expect, one from each sending group."""
-        program = self.programs[pe]
-        program.expected.setdefault(held, []).extend([message] * times)
-        # Reserved from the first step that may be incomplete when the message arrives.
-        program.use(held, message.known.of(pe))
-        return Landing(pe, View(held.name, box), program.flags[held])

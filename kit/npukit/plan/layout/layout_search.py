@@ -70,8 +70,8 @@ class LatencySearch:
 
     States of the network take no time to move. Inputs come from the root; from DRAM at no cost, if `fetched`; or from
     DRAM when the frame begins, if `from_dram`. `room`: bytes for a tile's inputs and output, with a
-    `weight_tile_size` a weight tile too. `moves_weigh`: factor on the cycles of moving data.
-    Other factors find other assignments, to be compared by simulation.
+    `weight_tile_size` a weight tile too. `moves_weigh`: factor on the cycles of moving data. Other factors find other
+    assignments, to be compared by simulation.
     """
 
     def __init__(

@@ -59,10 +59,6 @@ def _from_dram(net: Net, plan: Plan) -> Counter[bool]:
     return found
 
 
-TO_PIXELS = Transpose((0, 2, 3, 1))
-"""Transpose from image planes, ONNX's order, to pixels with their channels together."""
-
-
 _Budget = tuple[str, int, str]
 """A part of the board, its cycles per frame, and the remedy for too many cycles."""
 
@@ -115,7 +111,8 @@ def _links(board: Board, links: Mapping[Link, int], frames: int) -> Iterator[_Bu
 
 def _other_ways(net: Net, board: Board, plan: Plan) -> Iterator[str]:
     """Remedies beside a larger board: an image with channels together, frames side by side, a lower rate."""
-    images = {op.name: op.inputs[0] for op in net.ops if op.inputs[0] in net.inputs and op.attributes == TO_PIXELS}
+    to_pixels = Transpose((0, 2, 3, 1))  # from image planes, ONNX's order, to pixels with their channels together
+    images = {op.name: op.inputs[0] for op in net.ops if op.inputs[0] in net.inputs and op.attributes == to_pixels}
     for op, name in images.items():
         spent = max(sum(s.predicted_cycles for s in pe.computes() if s.op == op) for pe in plan.pes) // plan.frames
         if spent:

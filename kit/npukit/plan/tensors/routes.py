@@ -79,14 +79,12 @@ class Routes:
         route: list[_Hop] = []
         here, chip_there = source, destination // self._pes.count
         while (here_chip := here // self._pes.count) != chip_there:
-            here = self._cross(here, self._chip_step(here_chip, chip_there), route)
+            dx, dy = to_go(self._mesh, here_chip, chip_there)
+            diagonal = borders_on(self._mesh, dx, dy) < abs(dx) + abs(dy)
+            step = (_sign(dx), _sign(dy)) if diagonal else _along_x_first(dx, dy)
+            here = self._cross(here, step, route)
         self._within(here, destination % self._pes.count, route)
         return route
-
-    def _chip_step(self, here: int, there: int) -> tuple[int, int]:
-        dx, dy = to_go(self._mesh, here, there)
-        diagonal = borders_on(self._mesh, dx, dy) < abs(dx) + abs(dy)
-        return (_sign(dx), _sign(dy)) if diagonal else _along_x_first(dx, dy)
 
     def _cross(self, here: int, step: tuple[int, int], route: list[_Hop]) -> int:
         """Add the links to the border in direction `step` and over it. Returns the facing PE."""
