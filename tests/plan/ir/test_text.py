@@ -164,5 +164,5 @@ def test_a_landing_on_pes_without_a_flag_is_told_with_its_line() -> None:
 
 def test_steps_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("npukit.plan.ir.parse.MOST_STEPS", 100)
-    with pytest.raises(NpukitError, match="100 in all"):
+    with pytest.raises(NpukitError, match="more than 100 steps"):
         parse_plan(print_plan(batch(4)))

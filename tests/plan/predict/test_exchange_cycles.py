@@ -13,7 +13,7 @@ from npukit.net.box import Box
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import PePlan, Plan, Send
 from npukit.plan.ir.text import awaited
-from npukit.plan.predict.exchange_cycles import copies_of_many, exchange_cycles, fetch_cycles, hops_between
+from npukit.plan.predict.exchange_cycles import copies_of_many, exchange_cycles, fetch_cycles, hops_on
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import Boxes, from_boxes, grid, to_boxes
 from npukit.plan.tensors.core_cycles import BEGIN_CYCLES, END_CYCLES
@@ -26,7 +26,7 @@ from plan.networks import Builder
 
 BOARD = load_board("pe-mesh")
 SHAPE = (1, 6, 6, 8)
-HOPS = hops_between(*np.divmod(np.arange(16), 4))
+HOPS = hops_on(BOARD, range(16))
 
 
 @st.composite

@@ -135,7 +135,7 @@ def _names(graph: Graph, held: Held) -> list[str]:
     """The names of the buffers of a block, or of a region and its reshapes."""
     if isinstance(held, Block):
         return [held.name]
-    return [held.named(name) for name in (held.tensor, *graph.views(held.tensor))]
+    return [held.named(name) for name in (held.tensor, *graph.views[held.tensor])]
 
 
 def _shares(program: PeProgram, wanted: Sequence[_Wanted], named: Mapping[str, int]) -> dict[int, int]:
@@ -181,7 +181,7 @@ def _arenas(
 def _shown(graph: Graph, region: Region) -> Iterator[tuple[str, str, Box]]:
     """The buffers of a region: the region itself and reshapes on the same bytes, as name, tensor, box."""
     shape = graph.shape(region.tensor)
-    for name in (region.tensor, *graph.views(region.tensor)):
+    for name in (region.tensor, *graph.views[region.tensor]):
         box = reshaped_box(region.box, shape, graph.shape(name)) if name != region.tensor else region.box
         if box.elements == region.box.elements:
             yield region.named(name), name, box

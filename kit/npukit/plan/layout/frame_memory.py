@@ -34,7 +34,8 @@ class FrameMemory:
     """Bytes on each PE for a frame of an assignment. `cycles`: estimate of the frame."""
 
     def __init__(self, problem: Problem, assignment: Assignment, cycles: int) -> None:
-        self._problem, self._assignment = problem, useful(problem.graph, assignment)
+        assert problem.board.noc is not None
+        self._problem, self._assignment, self._noc = problem, useful(problem.graph, assignment), problem.board.noc
         ops = problem.graph.ops
         costs = {op.name: [problem.cost(op, tile.box, tile.pe) for tile in self._assignment[op.name]] for op in ops}
         self._constants = {
@@ -125,7 +126,7 @@ class FrameMemory:
         Constants of an op arrive once memory has room, after the use of earlier constants.
         """
         net = self._problem.net
-        free = sum(net.tensor(name).bytes for name in net.inputs) // self._dram_bytes_per_cycle
+        free = sum(net.tensor(name).bytes for name in net.inputs) // self._noc.dram_bytes_per_cycle
         late = 0
         there: deque[tuple[int, int]] = deque()
         for index, op in enumerate(self._problem.graph.ops):
@@ -142,9 +143,4 @@ class FrameMemory:
 
     def _cycles_of_dram(self, name: str) -> int:
         """Cycles of DRAM for the constants of an op."""
-        return self._streamable[name] // self._dram_bytes_per_cycle
-
-    @property
-    def _dram_bytes_per_cycle(self) -> int:
-        assert self._problem.board.noc is not None
-        return self._problem.board.noc.dram_bytes_per_cycle
+        return self._streamable[name] // self._noc.dram_bytes_per_cycle

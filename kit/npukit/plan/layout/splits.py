@@ -168,7 +168,7 @@ class Splits:
 
     def _most_needed(self, index: int, split: Split) -> list[int]:
         """Most elements of each input of an op that a tile needs."""
-        rules = enumerate(rule for _, rule in self._graph.inputs_of(self._graph.ops[index]))
+        rules = enumerate(rule for _, rule in self._graph.inputs_of[self._graph.ops[index].name])
         return [
             prod(
                 self._known_needs(index, number, axis, 1 if each.axis is None else split[each.axis])
@@ -180,7 +180,7 @@ class Splits:
     def _needed_along(self, index: int, number: int, axis: int, parts: int) -> int:
         """The most positions along an axis of an input that a tile needs, with the output in `parts` parts along the
         corresponding axis."""
-        name, rule = self._graph.inputs_of(self._graph.ops[index])[number]
+        name, rule = self._graph.inputs_of[self._graph.ops[index].name][number]
         size, axis_of_output = self._graph.shape(name)[axis], rule[axis].axis
         if axis_of_output is None:
             first, last = rule[axis].all_of(size)

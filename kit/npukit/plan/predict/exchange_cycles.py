@@ -14,11 +14,6 @@ from npukit.plan.tensors.boxes import Boxes, common, extents, hull, meet, volume
 from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 
 
-def hops_between(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """[n, n]: hops between PEs in these rows and columns."""
-    return abs(rows[:, None] - rows) + abs(columns[:, None] - columns)
-
-
 def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: int) -> int:
     """Cycles of DRAM to deliver each PE's part of a tensor, or to receive the parts. Equal parts count once."""
     needed = np.unique(needed, axis=0)
@@ -34,7 +29,7 @@ def hops_on(board: Board, order: Sequence[int]) -> np.ndarray:
     chip, place = np.divmod(np.array(order), pes.count)
     rows = chip // chips.columns * pes.rows + place // pes.columns
     columns = chip % chips.columns * pes.columns + place % pes.columns
-    return hops_between(rows, columns)
+    return abs(rows[:, None] - rows) + abs(columns[:, None] - columns)
 
 
 def exchange_cycles(noc: Noc, hops: np.ndarray, owned: Boxes, needed: Boxes, element_bytes: int) -> int:

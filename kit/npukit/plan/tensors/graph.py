@@ -115,17 +115,14 @@ class Graph:
         return replace(tensor, quantization=None) if isinstance(part.attributes, TvmCode) else tensor
 
     @cached_property
-    def _inputs(self) -> dict[str, list[tuple[str, InputRule]]]:
+    def inputs_of(self) -> dict[str, list[tuple[str, InputRule]]]:
+        """Each activation of an op, with the rule for the part needed by a box of the output."""
         net = self.net
         return {op.name: [*zip(net.activations(op), input_rules(net, op), strict=True)] for op in self.ops}
 
-    def inputs_of(self, op: Op) -> list[tuple[str, InputRule]]:
-        """Each activation, with the rule for the part needed by a box of the output."""
-        return self._inputs[op.name]
-
     def needs(self, op: Op, outputs: Boxes) -> Iterator[tuple[str, Boxes]]:
         """The needs of boxes of the op's output: for each activation its home and the needed boxes of the home."""
-        for name, rule in self.inputs_of(op):
+        for name, rule in self.inputs_of[op.name]:
             boxes = needs_of_many(rule, outputs, self.shape(name))
             home = self.homes[name]
             yield home, boxes if name == home else reshaped(boxes, self.shape(name), self.shape(home))
@@ -141,26 +138,22 @@ class Graph:
     def shows(self, home: str, box: Box) -> bool:
         """True if the box of a tensor is a box of each of its reshapes too."""
         shape = self.shape(home)
-        return all(reshaped_box(box, shape, self.shape(name)).elements == box.elements for name in self.views(home))
+        return all(reshaped_box(box, shape, self.shape(name)).elements == box.elements for name in self.views[home])
 
     def boxes_read(self, op: Op, output: Box) -> tuple[Box, ...]:
         """The box of each activation read for a box of the op's output, in the activation's own shape."""
         key = (op.name, output)
         if key not in self._boxes_read:
-            boxes = (box_needed(rule, output, self.shape(name)) for name, rule in self.inputs_of(op))
+            boxes = (box_needed(rule, output, self.shape(name)) for name, rule in self.inputs_of[op.name])
             self._boxes_read[key] = tuple(boxes)
         return self._boxes_read[key]
 
-    def views(self, home: str) -> list[str]:
-        """The reshapes of a tensor."""
-        return self._views.get(home, [])
-
     @cached_property
-    def _views(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+    def views(self) -> dict[str, list[str]]:
+        """The reshapes of each tensor."""
+        found: dict[str, list[str]] = {home: [] for home in self.consumers}
         for name, home in self.homes.items():
-            if name != home:
-                found.setdefault(home, []).append(name)
+            found[home] += [name] if name != home else []
         return found
 
     def live_after(self) -> list[tuple[str, ...]]:
