@@ -31,25 +31,20 @@ AS_NET = Ends()
 def applied(net: Net, declared: Declared, layout: Layout, ends: Ends = AS_NET) -> Net:
     """The net with declared inputs and outputs, else with the types in the model's file. `layout`: of images in the
     net."""
-    declared, real = _with_float_inputs(declared, net, ends.inputs), _float_outputs(declared, net, ends.outputs)
+    known = by_name(declared.input, net.name, net.inputs)
+    inputs: list[SensorInput] = []
+    for name, dtype in zip(net.inputs, ends.inputs or [""] * len(net.inputs), strict=True):
+        given = known.get(name)
+        if dtype == FLOAT and net.tensor(name).dtype in BYTES and (given is None or given.type is None):
+            given = (given or SensorInput(input=name)).model_copy(update={"type": FLOAT})
+        inputs += [given] if given else []
+    declared, real = Declared(input=tuple(inputs), output=declared.output), _float_outputs(declared, net, ends.outputs)
     if declared == NOTHING and not real:
         return net
     draft = Draft(net, away=ends.away)
     with_inputs(draft, declared.input, layout)
     outputs = with_outputs(draft, declared.output, layout, real)
     return check_net(merge_moves(draft.finished(net.inputs, outputs)))
-
-
-def _with_float_inputs(declared: Declared, net: Net, types: Sequence[str]) -> Declared:
-    """The declarations, with type float for inputs that are float in the file and integers in the net."""
-    known = by_name(declared.input, net.name, net.inputs)
-    inputs: list[SensorInput] = []
-    for name, dtype in zip(net.inputs, types or [""] * len(net.inputs), strict=True):
-        given = known.get(name)
-        if dtype == FLOAT and net.tensor(name).dtype in BYTES and (given is None or given.type is None):
-            given = (given or SensorInput(input=name)).model_copy(update={"type": FLOAT})
-        inputs += [given] if given else []
-    return Declared(input=tuple(inputs), output=declared.output)
 
 
 def _float_outputs(declared: Declared, net: Net, types: Sequence[str]) -> frozenset[int]:

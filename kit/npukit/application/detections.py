@@ -13,7 +13,7 @@ from npukit.application.declared import WantedOutput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
 from npukit.net.c_code.detections import detections_steps
-from npukit.net.c_code.template import Words, body_of, text_of
+from npukit.net.c_code.template import body_of, text_of
 from npukit.net.limits import STEPS
 from npukit.net.ops import TvmCode
 from npukit.net.tensor import Tensor
@@ -35,15 +35,6 @@ def with_detections(draft: Draft, wanted: WantedOutput, name: str, scores: str |
         raise NpukitError(f"{count} boxes of {columns} numbers and scores of {width} are no detections")
     STEPS.check(wanted.detections or 0, "the detections")
     anchors = (draft.constant(draft.new_name("anchors"), _anchors(wanted, count)),) if wanted.anchors else ()
-    words = _words(wanted, count, columns, width, first)
-    code, cycles = body_of(text_of("detection/detections.c"), words), detections_steps(words, wanted.boxes).cycles
-    made = draft.new_name("detections")
-    draft.tensors[made] = Tensor(made, (1, wanted.detections or 0, FIELDS), "float32")
-    attributes = TvmCode("detections", code, 20 * count, "boxes that overlap", cycles=int(cycles), given=True)
-    return draft.op(draft.after, attributes, (boxes, numbers or boxes, *anchors), None, output=made)
-
-
-def _words(wanted: WantedOutput, count: int, columns: int, width: int, first: int) -> Words:
     scales = zip(("y_scale", "x_scale", "h_scale", "w_scale"), wanted.scales, strict=True)
     most = wanted.detections or 0
     words = {"boxes": count, "numbers": columns, "columns": width, "first": first, "least": LEAST}
@@ -51,7 +42,12 @@ def _words(wanted: WantedOutput, count: int, columns: int, width: int, first: in
     reals = {"nms_score_threshold": wanted.score, "nms_iou_threshold": wanted.iou, **dict(scales)}
     words |= {name: float(np.float32(value)) for name, value in reals.items()}
     words["output_size"] = most * FIELDS
-    return {**words, "CORNERS": body_of(text_of(f"detection/by_{wanted.boxes}.c"), words)}
+    words = {**words, "CORNERS": body_of(text_of(f"detection/by_{wanted.boxes}.c"), words)}
+    code, cycles = body_of(text_of("detection/detections.c"), words), detections_steps(words, wanted.boxes).cycles
+    made = draft.new_name("detections")
+    draft.tensors[made] = Tensor(made, (1, wanted.detections or 0, FIELDS), "float32")
+    attributes = TvmCode("detections", code, 20 * count, "boxes that overlap", cycles=int(cycles), given=True)
+    return draft.op(draft.after, attributes, (boxes, numbers or boxes, *anchors), None, output=made)
 
 
 def _rows(draft: Draft, wanted: WantedOutput, name: str) -> str:

@@ -121,7 +121,13 @@ def _coloured(draft: Draft, joined: tuple[str, str], colour: Colour, wanted: str
     """The image in the model's colours."""
     (name, channels), sees = joined, COLOURS[wanted].planes[0].channels
     if colour.mosaic:
-        name, channels = _without_mosaic(draft, name, colour.mosaic), "RGB"
+        _, rows, columns, _ = draft.tensors[name].shape
+        # Another index at either end, of a pixel with the colour expected there.
+        mirrored = _op(draft, ResizeNearest(*((1, *range(size), size - 2) for size in (rows, columns))), name)
+        weights = mosaic_weights(colour.mosaic)
+        cells = _sums(draft, mirrored, weights[..., None], np.zeros(len(weights), np.int32), 4, (2, 2))
+        cells = draft.reshaped(cells, (rows // 2, columns // 2, 2, 6))
+        name, channels = draft.reshaped(draft.moved(draft.before, cells, (0, 2, 1, 3)), (1, rows, columns, 3)), "RGB"
     if channels in ("lh", "hl"):
         name, channels = _of_bytes(draft, name, channels)
     if channels == sees:
@@ -158,17 +164,6 @@ def _rotated(draft: Draft, name: str, degrees: int) -> str:
         return name
     places = (range(size)[:: -1 if backwards else 1] for size, backwards in ((rows, upwards), (columns, leftwards)))
     return _op(draft, ResizeNearest(*map(tuple, places)), name)
-
-
-def _without_mosaic(draft: Draft, name: str, pattern: str) -> str:
-    """RGB from the mosaic of a Bayer filter. Each cell uses a window of four by four, mirrored at the edges."""
-    _, rows, columns, _ = draft.tensors[name].shape
-    # Another index at either end, of a pixel with the colour expected there.
-    mirrored = _op(draft, ResizeNearest(*((1, *range(size), size - 2) for size in (rows, columns))), name)
-    weights = mosaic_weights(pattern)
-    cells = _sums(draft, mirrored, weights[..., None], np.zeros(len(weights), np.int32), 4, (2, 2))
-    cells = draft.reshaped(cells, (rows // 2, columns // 2, 2, 6))
-    return draft.reshaped(draft.moved(draft.before, cells, (0, 2, 1, 3)), (1, rows, columns, 3))
 
 
 def _sums(draft: Draft, name: str, weights: np.ndarray, more: np.ndarray, one: int, strides: Pair = (1, 1)) -> str:

@@ -60,7 +60,13 @@ def _value(own: OwnLayout, value: Value, homes: Mapping[str, Spot]) -> int | str
         return value
     match value:
         case Number(Address() as address) | (Address() as address):
-            return _spot(own, address, homes)
+            if address.symbol in homes:
+                return replace(homes[address.symbol], offset=homes[address.symbol].offset + address.offset)
+            if address.symbol in own.program.offsets:
+                return Spot("activations", own.program.offsets[address.symbol] + address.offset)
+            if address.symbol in own.homes:
+                return Spot("own", own.homes[address.symbol] + address.offset)
+            return Spot("constants", own.common[address.symbol] + address.offset)
         case Foreign(pe, offset):
             return Spot("activations", offset, pe)
         case Absolute(address):
@@ -68,13 +74,3 @@ def _value(own: OwnLayout, value: Value, homes: Mapping[str, Spot]) -> int | str
         case Callee():
             return own.functions[value]
     return value
-
-
-def _spot(own: OwnLayout, address: Address, homes: Mapping[str, Spot]) -> Spot:
-    if address.symbol in homes:
-        return replace(homes[address.symbol], offset=homes[address.symbol].offset + address.offset)
-    if address.symbol in own.program.offsets:
-        return Spot("activations", own.program.offsets[address.symbol] + address.offset)
-    if address.symbol in own.homes:
-        return Spot("own", own.homes[address.symbol] + address.offset)
-    return Spot("constants", own.common[address.symbol] + address.offset)

@@ -24,29 +24,25 @@ PORTABLE_TRY = "npukit export BUILD --portable"
 def planned_for_library(build: Build, portable: bool) -> tuple[Net, Plan, Engines]:
     """The net without the link's ops, the plan for a single PE, and the engines of the plan."""
     if not portable and build.board.core.type.assembly == "dsp":
-        return _as_built(build)
+        net, plan = build.net(), build.plan()
+        _refuse_mesh(plan)
+        engines = engines_of(build.board)
+        again = _again(build, net, engines)
+        if [pe.steps for pe in again.plan.pes] != [pe.steps for pe in plan.pes]:
+            raise NpukitError(
+                f"npukit {__version__} plans this network otherwise than npukit {build.manifest.npukit} did",
+                tries=["build again"],
+            )
+        if any(op.engine == LINK for op in net.ops):
+            net = without_link(net)
+            again = _again(build, net, engines)
+        return net, again.plan, again.engines
     # Every op on the core, without assembly, on a single PE with ample memory.
     whole, engines = without_link(build.net()), {CORE: Cpu()}
     net = assign_engines(whole.with_ops(tuple(part for op in whole.ops for part in op.parts)), engines, only=CORE)
     memory = tuple(m.model_copy(update={"size": ROOM}) for m in build.board.memory)
     roomy = build.board.model_copy(update={"memory": memory, "noc": None})
     return net, plan_network(net, roomy, engines, objective="latency", max_pes=1), engines
-
-
-def _as_built(build: Build) -> tuple[Net, Plan, Engines]:
-    net, plan = build.net(), build.plan()
-    _refuse_mesh(plan)
-    engines = engines_of(build.board)
-    again = _again(build, net, engines)
-    if [pe.steps for pe in again.plan.pes] != [pe.steps for pe in plan.pes]:
-        raise NpukitError(
-            f"npukit {__version__} plans this network otherwise than npukit {build.manifest.npukit} did",
-            tries=["build again"],
-        )
-    if any(op.engine == LINK for op in net.ops):
-        net = without_link(net)
-        again = _again(build, net, engines)
-    return net, again.plan, again.engines
 
 
 def _refuse_mesh(plan: Plan) -> None:

@@ -40,7 +40,8 @@ def export(build: Build, output: Path, portable: bool, labels: Path | None = Non
 
     The folder must be new, empty, or with `force` an earlier export.
     """
-    earlier = _is_export(output)
+    properties = output / PROPERTIES
+    earlier = properties.is_file() and f"\nauthor={AUTHOR} " in properties.read_text(encoding="utf-8", errors="replace")
     is_free = output.is_dir() and not any(output.iterdir())
     if output.exists() and output.suffix != ARCHIVE and not (is_free or (force and earlier)):
         raise NpukitError(f"{output} is there already", tries=["--force", *_TRIES] if earlier else _TRIES)
@@ -62,12 +63,6 @@ def export_spec(build: Build, output: Path, *, force: bool = False) -> tuple[str
     files = spec_files(build)
     _write_folder(output, files)
     return tuple(sorted(files))
-
-
-def _is_export(output: Path) -> bool:
-    """True for a folder written by this module, which may be replaced as a whole."""
-    properties = output / PROPERTIES
-    return properties.is_file() and f"\nauthor={AUTHOR} " in properties.read_text(encoding="utf-8", errors="replace")
 
 
 def _labels(build: Build, path: Path) -> list[str]:

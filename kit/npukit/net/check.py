@@ -15,7 +15,7 @@ from npukit.net.c_code.function import C_TYPES, check_code
 from npukit.net.c_code.rows import check_rows
 from npukit.net.cost import total_macs
 from npukit.net.limits import COLUMNS, EXTENT, MACS, SCRATCH, WINDOW, check_shape
-from npukit.net.net import Fused, Net, Op, State, fuse
+from npukit.net.net import Fused, Net, Op, fuse
 from npukit.net.ops.kind import Scales
 from npukit.net.ops.table import SPECS, output_shape
 from npukit.net.tensor import Quantization, Tensor
@@ -40,7 +40,11 @@ def check_net(net: Net) -> Net:
         _check_ends(net, known)
     for state in net.states:
         with _named(f"{net.name}: state {state.input!r}"):
-            _check_state(net, state)
+            before, after = net.tensor(state.input), net.tensor(state.output)
+            if replace(after, name=before.name) != before:
+                raise NpukitError(f"it becomes {print_tensor(after)}, and is {print_tensor(before)}")
+            if (state.initial.shape, str(state.initial.dtype)) != (before.shape, before.dtype):
+                raise NpukitError(f"it begins as {state.initial.dtype}{list(state.initial.shape)}")
     return net
 
 
@@ -48,7 +52,17 @@ def _check_ops(net: Net, ops: Sequence[Op], before: set[str]) -> None:
     known, names = set(before), set[str]()
     for op in ops:
         with _named(f"{net.name}: op {op.name!r} ({op.kind})"):
-            _check_ends_of(net, op, known, names)
+            if op.name in names:
+                raise NpukitError("another op has the same name")
+            for name in (*op.inputs, *op.outputs):
+                if name not in net.tensors:
+                    raise NpukitError(f"there is no tensor {name!r}")
+            for name in op.inputs:
+                if name not in known:
+                    raise NpukitError(f"it reads {name!r} before anything writes it")
+            for name in op.outputs:
+                if name in known:
+                    raise NpukitError(f"{name!r} is written twice")
             if isinstance(op.attributes, Fused):
                 _check_fused(net, op, known)
             else:
@@ -108,37 +122,7 @@ def _check_quantization(tensor: Tensor, quantization: Quantization) -> None:
         raise NpukitError(f"it has {len(quantization.scales)} scales where {expected} belong")
 
 
-def _check_ends_of(net: Net, op: Op, known: set[str], names: set[str]) -> None:
-    if op.name in names:
-        raise NpukitError("another op has the same name")
-    for name in (*op.inputs, *op.outputs):
-        if name not in net.tensors:
-            raise NpukitError(f"there is no tensor {name!r}")
-    for name in op.inputs:
-        if name not in known:
-            raise NpukitError(f"it reads {name!r} before anything writes it")
-    for name in op.outputs:
-        if name in known:
-            raise NpukitError(f"{name!r} is written twice")
-
-
 def _check_op(net: Net, op: Op) -> None:
-    _check_operands(net, op)
-    if isinstance(op.attributes, TvmCode):
-        check_code(op.attributes.code)
-        if not 0 <= op.attributes.cycles <= MOST_CYCLES:
-            raise NpukitError(f"its predicted cycles are {op.attributes.cycles}")
-        check_rows(net, op, op.attributes)
-        if op.attributes.work_bytes < 0:
-            raise NpukitError(f"its workspace has {op.attributes.work_bytes:,} bytes")
-        SCRATCH.check(op.attributes.work_bytes, "it")
-    _check_shape(net, op)
-    _check_window(net, op)
-    _check_types(net, op)
-    SPECS[op.kind].check(net, op)
-
-
-def _check_operands(net: Net, op: Op) -> None:
     if op.kind not in SPECS:
         raise NpukitError("there is no such kind of op")
     spec = SPECS[op.kind]
@@ -149,12 +133,20 @@ def _check_operands(net: Net, op: Op) -> None:
         raise NpukitError(f"its input {op.inputs[0]!r} is a constant")
     if spec.weights and any(name not in net.constants for name in op.inputs[1:]):
         raise NpukitError("its weights or bias are not constant")
-
-
-def _check_shape(net: Net, op: Op) -> None:
+    if isinstance(op.attributes, TvmCode):
+        check_code(op.attributes.code)
+        if not 0 <= op.attributes.cycles <= MOST_CYCLES:
+            raise NpukitError(f"its predicted cycles are {op.attributes.cycles}")
+        check_rows(net, op, op.attributes)
+        if op.attributes.work_bytes < 0:
+            raise NpukitError(f"its workspace has {op.attributes.work_bytes:,} bytes")
+        SCRATCH.check(op.attributes.work_bytes, "it")
     expected, stated = output_shape(net, op), net.tensor(op.output).shape
     if expected != stated:
         raise NpukitError(f"its output is {list(expected)}, not {list(stated)}")
+    _check_window(net, op)
+    _check_types(net, op)
+    SPECS[op.kind].check(net, op)
 
 
 def _check_window(net: Net, op: Op) -> None:
@@ -163,18 +155,14 @@ def _check_window(net: Net, op: Op) -> None:
         return
     *sides, channels = window
     WINDOW.check(prod(sides), "it")
-    for size in _extents(net, op, sides):
-        EXTENT.check(size, "it")
-    COLUMNS.check(prod(net.tensor(op.output).shape[:3]) * prod(sides) * channels, "it")
-
-
-def _extents(net: Net, op: Op, window: Sequence[int]) -> tuple[int, ...]:
-    """Padded image sides, dilated window sides and strides."""
     attributes, (_, height, width, _) = op.attributes, net.tensor(op.inputs[0]).shape
     top, left, bottom, right = (max(side, 0) for side in attributes.padding)  # type: ignore[attr-defined]
     gaps = getattr(attributes, "dilation", (1, 1))
-    dilated = (extent * gap for extent, gap in zip(window, gaps, strict=True))
-    return (height + top + bottom, width + left + right, *dilated, *attributes.strides)  # type: ignore[attr-defined]
+    dilated = (extent * gap for extent, gap in zip(sides, gaps, strict=True))
+    strides = attributes.strides  # type: ignore[attr-defined]
+    for size in (height + top + bottom, width + left + right, *dilated, *strides):
+        EXTENT.check(size, "it")
+    COLUMNS.check(prod(net.tensor(op.output).shape[:3]) * prod(sides) * channels, "it")
 
 
 def _check_types(net: Net, op: Op) -> None:
@@ -183,27 +171,19 @@ def _check_types(net: Net, op: Op) -> None:
         if spec.scales in (Scales.ONE, Scales.EQUAL) and not net.tensor(name).has_one_scale:
             raise NpukitError(f"{name!r} needs one scale and one zero point")
     if spec.scales in (Scales.EQUAL, Scales.EQUAL_OR_NONE):
-        _check_unchanged(net, op)
+        after = net.tensor(op.output)
+        for before in map(net.tensor, op.inputs):
+            if before.quantization != after.quantization or before.dtype != after.dtype:
+                raise NpukitError("it must not change type, scale or zero point")
     if spec.weights:
-        _check_weights(net, op)
-
-
-def _check_unchanged(net: Net, op: Op) -> None:
-    after = net.tensor(op.output)
-    for before in map(net.tensor, op.inputs):
-        if before.quantization != after.quantization or before.dtype != after.dtype:
-            raise NpukitError("it must not change type, scale or zero point")
-
-
-def _check_weights(net: Net, op: Op) -> None:
-    weights, channels = net.tensor(op.inputs[1]), net.tensor(op.output).shape[-1]
-    if weights.dtype != "int8" or weights.quantization is None or any(weights.quantization.zero_points):
-        raise NpukitError("its weights must be int8 with zero point 0")
-    if len(weights.quantization.scales) not in (1, channels):
-        raise NpukitError(f"its weights have {len(weights.quantization.scales)} scales for {channels} outputs")
-    bias = net.constant(op, 2)
-    if bias is not None and (bias.dtype != np.int32 or bias.shape != (channels,)):
-        raise NpukitError(f"its bias is {bias.dtype}{list(bias.shape)}, not int32[{channels}]")
+        weights, channels = net.tensor(op.inputs[1]), net.tensor(op.output).shape[-1]
+        if weights.dtype != "int8" or weights.quantization is None or any(weights.quantization.zero_points):
+            raise NpukitError("its weights must be int8 with zero point 0")
+        if len(weights.quantization.scales) not in (1, channels):
+            raise NpukitError(f"its weights have {len(weights.quantization.scales)} scales for {channels} outputs")
+        bias = net.constant(op, 2)
+        if bias is not None and (bias.dtype != np.int32 or bias.shape != (channels,)):
+            raise NpukitError(f"its bias is {bias.dtype}{list(bias.shape)}, not int32[{channels}]")
 
 
 def _check_ends(net: Net, known: set[str]) -> None:
@@ -214,12 +194,3 @@ def _check_ends(net: Net, known: set[str]) -> None:
             raise NpukitError(f"nothing writes {name!r}")
     if len(set(net.begins)) != len(net.begins) or set(net.begins) & set(net.constants):
         raise NpukitError("an input or a state is named twice, or is a constant")
-
-
-def _check_state(net: Net, state: State) -> None:
-    """Check that a state's tensors, read and written, have equal type, shape and quantisation."""
-    before, after = net.tensor(state.input), net.tensor(state.output)
-    if replace(after, name=before.name) != before:
-        raise NpukitError(f"it becomes {print_tensor(after)}, and is {print_tensor(before)}")
-    if (state.initial.shape, str(state.initial.dtype)) != (before.shape, before.dtype):
-        raise NpukitError(f"it begins as {state.initial.dtype}{list(state.initial.shape)}")

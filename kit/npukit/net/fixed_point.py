@@ -22,12 +22,6 @@ def saturating_shift(value: np.ndarray, exponent: int) -> np.ndarray:
     return np.clip(value << exponent, -(1 << 31), Q31_ONE)
 
 
-def half_sum(a: np.ndarray, b: int) -> np.ndarray:
-    """(a + b) / 2, with halves away from zero."""
-    total = a + b
-    return np.sign(total) * ((np.abs(total) + 1) // 2)
-
-
 def exp_of_negative(value: np.ndarray, integer_bits: int) -> np.ndarray:
     """exp(value) in Q0.31 for value <= 0 in Q[integer_bits]."""
     fraction_bits = 31 - integer_bits
@@ -67,7 +61,8 @@ def reciprocal_of_one_plus(value: np.ndarray) -> np.ndarray:
 def _newton_reciprocal(value: np.ndarray) -> np.ndarray:
     """2 / (1 + value) in Q2.29: three steps from a linear guess."""
     forty_eight_seventeenths, minus_thirty_two_seventeenths = 1515870810, -1010580540
-    denominator = half_sum(value, Q31_ONE)
+    total = value + Q31_ONE
+    denominator = np.sign(total) * ((np.abs(total) + 1) // 2)
     x = forty_eight_seventeenths + doubling_high_multiply(denominator, minus_thirty_two_seventeenths)
     for _ in range(3):
         error = (1 << 29) - doubling_high_multiply(denominator, x)

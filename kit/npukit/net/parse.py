@@ -129,7 +129,10 @@ class _Parser:
             case "state":
                 self._state(tokens)
             case "constant":
-                self._constant(tokens)
+                name = self._tensor(tokens)
+                tokens.expect("=")
+                tensor = self.tensors[name]
+                self.constants[name] = np.asarray(self._known(tokens, name), tensor.dtype).reshape(tensor.shape)
             case _:
                 raise ValueError("unknown line")
         if not tokens.done:
@@ -184,12 +187,6 @@ class _Parser:
         if digest(self.values[key]) != text:
             raise NpukitError(f"the values of {key!r} beside the net's text are not those it was printed with")
         return self.values[key]
-
-    def _constant(self, tokens: _Tokens) -> None:
-        name = self._tensor(tokens)
-        tokens.expect("=")
-        tensor = self.tensors[name]
-        self.constants[name] = np.asarray(self._known(tokens, name), tensor.dtype).reshape(tensor.shape)
 
     def _op(self, tokens: _Tokens) -> None:
         op = self._any_op(tokens)

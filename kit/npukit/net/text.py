@@ -136,7 +136,9 @@ def print_op(net: Net, op: Op) -> str:
 
 
 def _rest(op: Op) -> Iterator[str]:
-    for key, value in changed_attributes(op.attributes).items():
+    values = attribute_values(op.attributes)
+    defaults = {f.name: f.default for f in fields(op.attributes)}
+    for key, value in {key: value for key, value in values.items() if value != defaults[key]}.items():
         yield f"{key}={_literal(value)}"
     if op.name != op.outputs[0]:
         yield f"named {quoted(op.name)}"
@@ -150,13 +152,6 @@ def _rest(op: Op) -> Iterator[str]:
         yield f'keeping "{", ".join(f"{memory} {place}" for memory, place in op.places)}"'
     if op.pattern:
         yield f"matching {json.dumps(op.pattern)}"
-
-
-def changed_attributes(attributes: Attributes) -> dict[str, Any]:
-    """The attributes with values other than the default."""
-    values = attribute_values(attributes)
-    defaults = {f.name: f.default for f in fields(attributes)}
-    return {key: value for key, value in values.items() if value != defaults[key]}
 
 
 def attribute_values(attributes: Attributes) -> dict[str, Any]:

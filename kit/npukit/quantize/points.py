@@ -96,8 +96,20 @@ class Points:
     def find(self) -> Points:
         for variable, value in self.values.items():
             self._relate(variable, value)
-        for output in outputs(self.module):
-            self._need(output)
+        todo = list(outputs(self.module))
+        while todo:
+            wanted = todo.pop()
+            if wanted in self.quantised:
+                continue
+            is_float = not isinstance(wanted.ty, relax.TupleType) and dtype_of(wanted).startswith("float")
+            if is_float and not self.moves(wanted):
+                self.quantised.add(wanted)
+            if self.leaf(wanted) is wanted:
+                core = self.core(wanted)
+                inside = self.inside(core)
+                todo += variables(self.values.get(core if inside is None else inside))
+            else:
+                todo.append(self.leaf(wanted))
         return self
 
     def _relate(self, variable: Any, value: Any) -> None:
@@ -124,23 +136,6 @@ class Points:
             variable = self.values[variable].args[0]
         computed = variable in self.values and self.leaf(variable) is variable and not self.moves(variable)
         return self.core(variable) if computed and self._reads[variable] == 1 else None
-
-    def _need(self, variable: Any) -> None:
-        """Marks a variable and, recursively, the integer variables before the variable as quantised."""
-        todo = [variable]
-        while todo:
-            wanted = todo.pop()
-            if wanted in self.quantised:
-                continue
-            is_float = not isinstance(wanted.ty, relax.TupleType) and dtype_of(wanted).startswith("float")
-            if is_float and not self.moves(wanted):
-                self.quantised.add(wanted)
-            if self.leaf(wanted) is wanted:
-                core = self.core(wanted)
-                inside = self.inside(core)
-                todo += variables(self.values.get(core if inside is None else inside))
-            else:
-                todo.append(self.leaf(wanted))
 
 
 def _is_scalar(expression: Any) -> bool:

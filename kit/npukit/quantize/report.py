@@ -85,18 +85,13 @@ def compare(net: Net, layers: Sequence[Layer], cases: Cases, labels: np.ndarray 
             errors[place] += np.sum(np.square(real - layer.real(net, values)))
         float_answers.append(_answers(reals[-1]))
         int8_answers.append(_answers(values[net.outputs[0]]))
-    decibels = _decibels(signals, errors)
+    signals = np.maximum(signals, 1e-30)
+    decibels = [round(float(each), 1) for each in 10 * np.log10(signals / np.maximum(errors, signals * 1e-15))]
     sqnr = tuple(LayerError(layer.name, each) for layer, each in zip(layers, decibels, strict=True))
     if labels is None:
         return Report(sqnr, None)
     in_float, in_int8 = (float(np.mean(np.concatenate(each) == labels)) for each in (float_answers, int8_answers))
     return Report(sqnr, Accuracy(in_float, in_int8, len(labels)))
-
-
-def _decibels(signals: np.ndarray, errors: np.ndarray) -> list[float]:
-    """Signal-to-error ratios, limited to the ratio for an error in the last bit of a float."""
-    signals = np.maximum(signals, 1e-30)
-    return [round(float(each), 1) for each in 10 * np.log10(signals / np.maximum(errors, signals * 1e-15))]
 
 
 def _answers(outputs: np.ndarray) -> np.ndarray:

@@ -94,7 +94,16 @@ class _Rewriting:
             return
         integer = self.points.leaf(variable) is variable and variable not in self._in_float
         if integer and isinstance(value, Call):
-            value = self._with_integer_constants(builder, variable, value)
+            arguments = list(value.args)
+            if foldable(value):
+                made, quantization = self._weights(variable, value)
+                arguments[1] = builder.emit(dequantize(relax.const(made), quantization, "int8"))
+            elif self.points.inside(variable) is None and self.points.core(variable) is variable:
+                arguments = [self._integer(builder, variable, argument) for argument in arguments]
+            elif variable in self.factors:
+                bias = constant(value.args[1]) / self.factors[variable]
+                arguments[1] = relax.const(bias.astype(np.float32))
+            value = make_call(value.op, arguments, value.attrs, value.ty_args)
         sources = {source: self._source(variable, source) for source in variables(value)}
         self._define(builder, variable, builder.emit(substituted(value, sources), variable.name))
 
@@ -138,18 +147,6 @@ class _Rewriting:
         return builder.emit(
             operators.multiply(value, relax.const((self.factors[variable] ** power).astype(np.float32)))
         )
-
-    def _with_integer_constants(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
-        arguments = list(call.args)
-        if foldable(call):
-            made, quantization = self._weights(variable, call)
-            arguments[1] = builder.emit(dequantize(relax.const(made), quantization, "int8"))
-        elif self.points.inside(variable) is None and self.points.core(variable) is variable:
-            arguments = [self._integer(builder, variable, argument) for argument in arguments]
-        elif variable in self.factors:
-            bias = constant(call.args[1]) / self.factors[variable]
-            arguments[1] = relax.const(bias.astype(np.float32))
-        return make_call(call.op, arguments, call.attrs, call.ty_args)
 
     def _weights(self, variable: Any, call: Any) -> tuple[np.ndarray, Quantization]:
         weights = constant(call.args[1]) / self.divided.get(variable, np.float32(1))

@@ -68,7 +68,9 @@ class Tuner:
             raise NpukitError(f"{build.folder} has a mapping of your own", tries=["a build without --plan"])
         if build.manifest.coresident:
             raise NpukitError(f"{build.folder} shares its board with others", tries=["tune a build of it alone"])
-        self._build, self._net, self._loops = build, build.net(), _checked_kernels(build)
+        if kernels := load_kernels(build.folder):
+            apart(partial(_check, kernels, build), str(build.folder), MODEL)
+        self._build, self._net, self._loops = build, build.net(), kernels
         self._parameters = {parameter.key: parameter for parameter in search_space(build, self._loops)}
         if not self._parameters:
             raise NpukitError(
@@ -212,13 +214,6 @@ class Tuner:
     def _chosen(self, parameter: Parameter, baseline: Trial) -> BestChoice:
         found = self._record(parameter, baseline)
         return BestChoice(parameter.what, parameter.layers, found.choice, _cost(parameter, baseline), found.cost)
-
-
-def _checked_kernels(build: Build) -> Mapping[str, LoopKernel]:
-    """The kernels of an untrusted folder, after a check by TVM in a separate process."""
-    if kernels := load_kernels(build.folder):
-        apart(partial(_check, kernels, build), str(build.folder), MODEL)
-    return kernels
 
 
 def _check(kernels: Mapping[str, LoopKernel], build: Build) -> None:

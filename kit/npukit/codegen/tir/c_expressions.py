@@ -152,7 +152,10 @@ class _Printer:
             case "cast":
                 return self._cast(*operands)
             case "&" if len(operands) == 1:
-                return self._address(operands[0])
+                name, offset = (self.text(each) for each in operands[0][1:])
+                if (symbol := self.symbols(name, offset)) is not None:
+                    return _Text(symbol, _POSTFIX)
+                return _Text(name if offset == "0" else f"&{name}[{offset}]", _UNARY)
             case _ if len(operands) == 1:
                 return _Text(f"{kind}{self.printed(operands[0]).within(_UNARY)}", _UNARY)
             case _:
@@ -171,12 +174,6 @@ class _Printer:
         plain = str(kind).rstrip("*")
         stars = str(kind)[len(plain) :]
         return _Text(f"({plain}{' ' + stars if stars else ''}){printed.within(_UNARY)}", _UNARY)
-
-    def _address(self, element: Expression) -> _Text:
-        name, offset = (self.text(each) for each in element[1:])
-        if (symbol := self.symbols(name, offset)) is not None:
-            return _Text(symbol, _POSTFIX)
-        return _Text(name if offset == "0" else f"&{name}[{offset}]", _UNARY)
 
 
 def _join(left: _Text, operator: str, right: _Text) -> _Text:

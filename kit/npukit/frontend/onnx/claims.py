@@ -80,7 +80,11 @@ def check_claims(model: onnx.ModelProto, name: str) -> None:
         for index, node in enumerate(each.node):
             _check_node(node, f"{name}: node {index}")
         _check_names(each, name)
-    _check_constants(graph, name)
+    total = 0
+    for tensor in constants_of(graph):
+        check_shape(tensor.dims, f"{name}: tensor {tensor.name!r}")
+        total += prod(tensor.dims) * _item_bytes(tensor.data_type)
+        TENSOR_BYTES.check(total, name)
 
 
 def _graphs(graph: onnx.GraphProto, name: str, depth: int) -> Iterator[onnx.GraphProto]:
@@ -110,14 +114,6 @@ def _check_names(graph: onnx.GraphProto, name: str) -> None:
     names += [each for node in graph.node for each in (*node.input, *node.output)]
     NAME_BYTES.check(max(map(len, names), default=0), name)
     NAMES_BYTES.check(sum(map(len, names)), name)
-
-
-def _check_constants(graph: onnx.GraphProto, name: str) -> None:
-    total = 0
-    for tensor in constants_of(graph):
-        check_shape(tensor.dims, f"{name}: tensor {tensor.name!r}")
-        total += prod(tensor.dims) * _item_bytes(tensor.data_type)
-        TENSOR_BYTES.check(total, name)
 
 
 def constants_of(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:

@@ -34,7 +34,13 @@ PER_CHANNEL_OPSET = 13
 def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapping[str, str]) -> IRModule:
     """The model as a Relax module. `data`: the bytes of the file `path`; `custom`: C of custom ops, by name."""
     check_tables(data, path.name)
-    model = _parse(data, path.name)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as fault:
+        raise NpukitError(f"{path.name} is damaged, or no ONNX model", tries=["export the model again"]) from fault
+    if not model.graph.node or not model.opset_import:
+        raise NpukitError(f"{path.name} is no ONNX model: it has no graph")
     check_claims(model, path.name)
     _load_external_data(model, path)
     _check_structure(model, path.name)
@@ -45,17 +51,6 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapp
     model = rewritten(folded(model, shapes, path.name), path.name)
     _check_ops(model, path.name, custom)
     return with_output_names(relax_of(model, path.name, shapes, custom), [value.name for value in model.graph.output])
-
-
-def _parse(data: bytes, name: str) -> onnx.ModelProto:
-    model = onnx.ModelProto()
-    try:
-        model.ParseFromString(data)
-    except DecodeError as fault:
-        raise NpukitError(f"{name} is damaged, or no ONNX model", tries=["export the model again"]) from fault
-    if not model.graph.node or not model.opset_import:
-        raise NpukitError(f"{name} is no ONNX model: it has no graph")
-    return model
 
 
 def _load_external_data(model: onnx.ModelProto, path: Path) -> None:

@@ -90,7 +90,12 @@ class _Fold:
         for node in nodes:
             self.walked += 1
             OPS.check(self.walked, self.name)
-            moved = self._renamed(node, names)
+            moved = onnx.NodeProto()
+            moved.CopyFrom(node)
+            moved.input[:] = [names.get(each, each) for each in node.input]
+            if names or self.depth:
+                for place, each in enumerate(node.output):
+                    names[each] = moved.output[place] = self._new(each) if each else ""
             if moved.op_type == "If" and moved.domain in ("", "ai.onnx"):
                 self._branches(moved, names)
             elif moved.op_type == "Loop" and moved.domain in ("", "ai.onnx"):
@@ -98,16 +103,6 @@ class _Fold:
             elif not self._fold(moved):
                 self._keep(moved)
         return names
-
-    def _renamed(self, node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
-        """A copy of the node with its inputs renamed. In a branch, outputs get new names, recorded in `names`."""
-        moved = onnx.NodeProto()
-        moved.CopyFrom(node)
-        moved.input[:] = [names.get(each, each) for each in node.input]
-        if names or self.depth:
-            for place, each in enumerate(node.output):
-                names[each] = moved.output[place] = self._new(each) if each else ""
-        return moved
 
     def _new(self, name: str) -> str:
         made = next(f"{name}.{number}" for number in self._numbers if f"{name}.{number}" not in self.names)

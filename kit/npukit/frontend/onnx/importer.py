@@ -81,22 +81,18 @@ class _Importer(TvmImporter):
                 if node.op_type in self._custom:
                     self._construct_custom(node)
                 else:
-                    self._construct_node(node)
+                    shapes = [_shape_of(getattr(self._nodes.get(name), "ty", None)) or () for name in node.input]
+                    refuse_contradictions(node, super()._parse_attr(node.attribute), shapes)
+                    super()._construct_nodes(SimpleNamespace(node=[node]))
+                    for name in node.output:
+                        if isinstance(value := self._nodes.get(name), Call):
+                            self._nodes[name] = self.bb.emit(value)
+                    refuse_unread(node, self.opset, self._attributes, super()._parse_attr)
+                    self._check_results(node)
             except NpukitError as error:
                 raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
             except Exception as fault:
                 raise NpukitError(f"{place} cannot be imported: {first_line(fault)}") from fault
-
-    def _construct_node(self, node: onnx.NodeProto) -> None:
-        """Converts a node. Binds results to variables to record the node's name."""
-        shapes = [_shape_of(getattr(self._nodes.get(name), "ty", None)) or () for name in node.input]
-        refuse_contradictions(node, super()._parse_attr(node.attribute), shapes)
-        super()._construct_nodes(SimpleNamespace(node=[node]))
-        for name in node.output:
-            if isinstance(value := self._nodes.get(name), Call):
-                self._nodes[name] = self.bb.emit(value)
-        refuse_unread(node, self.opset, self._attributes, super()._parse_attr)
-        self._check_results(node)
 
     def _parse_attr(self, attributes: Any) -> NodeAttributes:
         self._attributes = NodeAttributes(super()._parse_attr(attributes))

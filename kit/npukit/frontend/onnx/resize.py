@@ -154,7 +154,11 @@ def resize(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     if method.coordinates == CROP and region is not None and roi is None:
         raise NpukitError("its region is computed at run time")
     axes = _axes([int(side) for side in inputs[0].ty.shape], attr, roi, scales, sizes)
-    if not _by_pixels(method, axes):
+    spatial = len(axes) == 4 and axes[0].stays and axes[1].stays
+    ratio = all(abs(axis.scale * axis.size - axis.result) < 1e-6 for axis in axes)
+    plain = method.mode in ("nearest", "linear") and not method.antialias and not method.exclude_outside
+    aligned = method.coordinates != "align_corners" or min(axis.result for axis in axes[2:]) > 1
+    if not (spatial and ratio and plain and aligned and method.coordinates in BY_PIXELS):
         return _multiplied(bb, inputs[0], method, axes)
     attr = {name: value for name, value in attr.items() if name not in ("axes", "keep_aspect_ratio_policy")}
     result = relax.const(np.array([axis.result for axis in axes], np.int64))
@@ -181,15 +185,6 @@ def _axes(
     for axis, result, scale, start, end in zip(chosen, results, scales, starts, ends, strict=True):
         axes[axis] = ResizedAxis(shape[axis], int(result), float(scale), float(start), float(end))
     return axes
-
-
-def _by_pixels(method: Method, axes: list[ResizedAxis]) -> bool:
-    """True if Relax's image operator computes the same."""
-    spatial = len(axes) == 4 and axes[0].stays and axes[1].stays
-    ratio = all(abs(axis.scale * axis.size - axis.result) < 1e-6 for axis in axes)
-    plain = method.mode in ("nearest", "linear") and not method.antialias and not method.exclude_outside
-    aligned = method.coordinates != "align_corners" or min(axis.result for axis in axes[2:]) > 1
-    return spatial and ratio and plain and aligned and method.coordinates in BY_PIXELS
 
 
 def _multiplied(bb: Any, data: Any, method: Method, axes: list[ResizedAxis]) -> Any:

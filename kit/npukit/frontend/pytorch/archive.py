@@ -40,7 +40,11 @@ def checked_archive(data: bytes, name: str) -> bytes:
     """The archive in `data`, reduced to parts without code. `name`: the file's name in errors."""
     try:
         with ZipFile(BytesIO(data)) as file:
-            parts = _parts(file, len(data))
+            if sum(entry.file_size for entry in file.infolist()) > len(data):
+                raise ValueError("it holds more bytes than it has")
+            if any(entry.compress_type != ZIP_STORED or entry.flag_bits & ENCRYPTED for entry in file.infolist()):
+                raise ValueError("it is compressed or encrypted")
+            parts = {entry.filename.partition("/")[2]: file.read(entry) for entry in file.infolist()}
         checked, target = _checked(parts, name), BytesIO()
         with ZipFile(target, "w", ZIP_STORED) as file:
             for key, part in checked.items():
@@ -51,15 +55,6 @@ def checked_archive(data: bytes, name: str) -> bytes:
         raise NpukitError(f"{name} is damaged, or no program of torch.export ({fault})", tries=tries) from fault
 
 
-def _parts(file: ZipFile, size: int) -> dict[str, bytes]:
-    """The files in the archive by path, without the common folder."""
-    if sum(entry.file_size for entry in file.infolist()) > size:
-        raise ValueError("it holds more bytes than it has")
-    if any(entry.compress_type != ZIP_STORED or entry.flag_bits & ENCRYPTED for entry in file.infolist()):
-        raise ValueError("it is compressed or encrypted")
-    return {entry.filename.partition("/")[2]: file.read(entry) for entry in file.infolist()}
-
-
 def _checked(parts: Mapping[str, bytes], name: str) -> dict[str, bytes]:
     graph = json.loads(parts[GRAPH])
     for node in _tables(graph):
@@ -68,7 +63,17 @@ def _checked(parts: Mapping[str, bytes], name: str) -> dict[str, bytes]:
     kept = {key: parts[key] for key in KEPT if key in parts}
     kept |= {GRAPH: json.dumps(graph).encode(), SAMPLES: b""}
     for config, folder in ((WEIGHTS, "data/weights/"), (CONSTANTS, "data/constants/")):
-        kept |= {config: parts[config], **_arrays(parts, json.loads(parts[config])["config"], folder, name)}
+        found = {}
+        for key, payload in json.loads(parts[config])["config"].items():
+            path, meta = payload["path_name"], payload["tensor_meta"]
+            if payload["use_pickle"] or not re.fullmatch(r"(weight|tensor)_\d+", path):
+                raise NpukitError(
+                    f"{name}: {key!r} is kept as a Python object, which could run code; npukit reads arrays"
+                )
+            if prod(int(size["as_int"]) for size in meta["sizes"]) > max(len(parts[folder + path]), 1):
+                raise ValueError(f"{key!r} has more numbers than its file")
+            found[folder + path] = parts[folder + path]
+        kept |= {config: parts[config], **found}
     return kept
 
 
@@ -91,16 +96,3 @@ def _check_node(table: Mapping[str, Any], name: str) -> None:
     for part in _tables(structures):
         if part.get("type") not in STRUCTURES:
             raise NpukitError(f"{name} takes or gives a {part['type']}; npukit reads tuples, lists and dictionaries")
-
-
-def _arrays(parts: Mapping[str, bytes], config: Mapping[str, Any], folder: str, name: str) -> dict[str, bytes]:
-    """The arrays named in the configuration, as raw bytes by path."""
-    found = {}
-    for key, payload in config.items():
-        path, meta = payload["path_name"], payload["tensor_meta"]
-        if payload["use_pickle"] or not re.fullmatch(r"(weight|tensor)_\d+", path):
-            raise NpukitError(f"{name}: {key!r} is kept as a Python object, which could run code; npukit reads arrays")
-        if prod(int(size["as_int"]) for size in meta["sizes"]) > max(len(parts[folder + path]), 1):
-            raise ValueError(f"{key!r} has more numbers than its file")
-        found[folder + path] = parts[folder + path]
-    return found

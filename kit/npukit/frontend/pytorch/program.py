@@ -29,7 +29,18 @@ def import_pytorch(data: bytes, name: str, input_shapes: InputShapes) -> IRModul
             module = translated(BytesIO(archive))
     except Exception as fault:
         raise NpukitError(f"{name} cannot be imported: {first_line(fault)}") from fault
-    return _closed(module, name, input_shapes)
+    inputs: list[Any] = list(module["main"].params)  # type: ignore[attr-defined]
+    check_input_names(name, [each.name for each in inputs], input_shapes)
+    if fixed_values(input_shapes):
+        raise NpukitError(f"{name}: an input of a PyTorch program is fixed before it is exported")
+    sizes: dict[Any, int] = {}
+    for each in inputs:
+        stated = tuple(int(size) if isinstance(size, int | tvm.tirx.IntImm) else 0 for size in each.ty.shape)
+        shape = closed_shape(name, each.name, stated, input_shapes)
+        sizes |= {
+            size: known for size, known in zip(each.ty.shape, shape, strict=True) if isinstance(size, tvm.tirx.Var)
+        }
+    return relax.transform.BindSymbolicVars(sizes)(module) if sizes else module  # type: ignore[attr-defined, arg-type]
 
 
 def save_program(program: Any, path: Path) -> Path:
@@ -54,19 +65,3 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(logging.NOTSET)
-
-
-def _closed(module: IRModule, name: str, given: InputShapes) -> IRModule:
-    """The module with the user's values for open sizes."""
-    inputs: list[Any] = list(module["main"].params)  # type: ignore[attr-defined]
-    check_input_names(name, [each.name for each in inputs], given)
-    if fixed_values(given):
-        raise NpukitError(f"{name}: an input of a PyTorch program is fixed before it is exported")
-    sizes: dict[Any, int] = {}
-    for each in inputs:
-        stated = tuple(int(size) if isinstance(size, int | tvm.tirx.IntImm) else 0 for size in each.ty.shape)
-        shape = closed_shape(name, each.name, stated, given)
-        sizes |= {
-            size: known for size, known in zip(each.ty.shape, shape, strict=True) if isinstance(size, tvm.tirx.Var)
-        }
-    return relax.transform.BindSymbolicVars(sizes)(module) if sizes else module  # type: ignore[attr-defined]

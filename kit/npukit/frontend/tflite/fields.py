@@ -119,7 +119,9 @@ def refuse_unread(table: Any, read: Collection[str], place: str) -> None:
         unread = _field(name) not in read and not name.endswith(("AsNumpy", "IsNone"))
         if unread and _value(table, name) != getattr(_empty(kind), name)():
             raise NpukitError(f"{place} set {_field(name)}, which npukit does not read")
-    slots = range(_slots_of(kind), _slots_in(table))
+    inside = table._tab
+    vtable = inside.Pos - inside.Get(SOffsetTFlags, inside.Pos)
+    slots = range(_slots_of(kind), (inside.Get(VOffsetTFlags, vtable) - FIRST_SLOT) // SLOT_BYTES)
     newer = [slot for slot in slots if table._tab.Offset(FIRST_SLOT + SLOT_BYTES * slot)]
     if newer:
         raise NpukitError(f"{place} set field {newer[0]} of {kind.__name__}, which npukit does not know")
@@ -173,10 +175,3 @@ def _slots_of(kind: type) -> int:
     slots = _Slots()
     getattr(tflite, f"{kind.__name__}Start")(slots)
     return slots.count
-
-
-def _slots_in(table: Any) -> int:
-    """The number of fields in the writer's schema of the table."""
-    inside = table._tab
-    vtable = inside.Pos - inside.Get(SOffsetTFlags, inside.Pos)
-    return (inside.Get(VOffsetTFlags, vtable) - FIRST_SLOT) // SLOT_BYTES

@@ -95,7 +95,16 @@ def read_tflite(data: bytes, name: str) -> TfliteModel:
 
 def _graph(data: bytes, model: Any, graph: Any, codes: list[str], name: str) -> TfliteModel:
     refuse_unread(graph, GRAPH_FIELDS, f"{name}: its graph")
-    tensors = _tensors(data, model, _items(name, TENSORS, graph.TensorsLength(), graph.Tensors), name)
+    found, names, total = list[TfliteTensor](), 0, 0
+    for table in _items(name, TENSORS, graph.TensorsLength(), graph.Tensors):
+        tensor = _tensor(data, model, table, name)
+        names += len(tensor.name)
+        total += prod(tensor.shape) * (np.dtype(tensor.dtype).itemsize if tensor.dtype in DTYPES.values() else 1)
+        total += len(tensor.quantization.scales) * SCALE_BYTES if tensor.quantization else 0
+        NAMES_BYTES.check(names, name)
+        TENSOR_BYTES.check(total, name)
+        found.append(tensor)
+    tensors = tuple(found)
     operators = _items(name, OPS, graph.OperatorsLength(), graph.Operators)
     ops = tuple(_op(index, op, codes, name) for index, op in enumerate(operators))
     read = TfliteModel(tensors, ops, _indices(graph.InputsAsNumpy()), _indices(graph.OutputsAsNumpy()))
@@ -145,20 +154,6 @@ def _op(index: int, op: Any, codes: list[str], file: str) -> TfliteOp:
     return TfliteOp(index, kind, *ends, OpOptions(options), bytes(_indices(op.CustomOptionsAsNumpy())))
 
 
-def _tensors(data: bytes, model: Any, tables: Iterator[Any], file: str) -> tuple[TfliteTensor, ...]:
-    """All tensors. Raises an error as soon as their names or their values with their scales exceed a limit."""
-    found, names, total = list[TfliteTensor](), 0, 0
-    for table in tables:
-        tensor = _tensor(data, model, table, file)
-        names += len(tensor.name)
-        total += prod(tensor.shape) * (np.dtype(tensor.dtype).itemsize if tensor.dtype in DTYPES.values() else 1)
-        total += len(tensor.quantization.scales) * SCALE_BYTES if tensor.quantization else 0
-        NAMES_BYTES.check(names, file)
-        TENSOR_BYTES.check(total, file)
-        found.append(tensor)
-    return tuple(found)
-
-
 def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
     raw = tensor.Name() or b""
     NAME_BYTES.check(len(raw), f"{file}: a tensor")
@@ -192,18 +187,15 @@ def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: 
     if tensor.Buffer() == 0 or dtype not in DTYPES.values() or absent:
         return None
     if tensor.Type() == tflite.TensorType.INT4:
-        raw = _unpacked(np.frombuffer(raw, np.uint8), prod(shape))
+        # Two 4-bit numbers per byte, the first in the lower half.
+        packed = np.frombuffer(raw, np.uint8)
+        halves = np.stack([packed << 4, packed & 0xF0], axis=-1).ravel()[: prod(shape)]
+        raw = halves.view(np.int8) >> 4
     if tensor.Sparsity() is not None:
         return densified(np.frombuffer(raw, dtype), tensor.Sparsity(), shape)
     if len(raw) != prod(shape) * np.dtype(dtype).itemsize:
         raise ValueError(f"a constant of shape {list(shape)} has {len(raw)} bytes")
     return np.frombuffer(raw, dtype).reshape(shape)
-
-
-def _unpacked(packed: np.ndarray, count: int) -> np.ndarray:
-    """Unpacks 4-bit numbers to bytes. The lower half of a byte holds the first of two."""
-    halves = np.stack([packed << 4, packed & 0xF0], axis=-1).ravel()[:count]
-    return halves.view(np.int8) >> 4
 
 
 def _raw(data: bytes, buffer: Any) -> Any:

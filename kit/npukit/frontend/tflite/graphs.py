@@ -95,7 +95,12 @@ class _Flat:
             case "ASSIGN_VARIABLE":
                 self.current[self.handles[op.inputs[0]]] = op.inputs[1]
             case "SVDF":
-                self.ops.append(self._svdf(op))
+                state, filters = op.inputs[SVDF_STATE], self.tensors[op.inputs[1]].shape[0]
+                if not filters:
+                    raise NpukitError(f"{self._place(op)} has no filters")
+                *outer, length = self.tensors[state].shape
+                self.tensors[state] = replace(self.tensors[state], shape=(*outer, length // filters, 1, filters))
+                self.ops.append(self._remembering(op, (SVDF_STATE,)))
             case _:
                 if not self._fold(op):
                     self.ops.append(self._with_states(op))
@@ -138,7 +143,11 @@ class _Flat:
 
     def _inline(self, op: TfliteOp, graph: TfliteModel, given: Sequence[int], depth: int) -> list[int]:
         """Inlines a graph. Returns its results."""
-        self._check_fit(op, graph, given)
+        before = [(self.tensors[index].dtype, self.tensors[index].shape) for index in given]
+        taken = [(graph.tensors[index].dtype, graph.tensors[index].shape) for index in graph.inputs]
+        decides = op.kind == "WHILE" and len(graph.outputs) == 1
+        if before != taken or not (decides or len(graph.outputs) == len(op.outputs)):
+            raise NpukitError(f"{self._place(op)} gives its subgraph other inputs than that takes")
         numbers = self.enter(graph, dict(zip(graph.inputs, given, strict=True)))
         self.run(graph, numbers, depth + 1)
         return [self._numbered(index, numbers) for index in graph.outputs]
@@ -157,14 +166,6 @@ class _Flat:
             raise NpukitError(f"{self._place(op)}: a branch changes a variable, which npukit does not read")
         for output, *parts in zip(op.outputs, *results, strict=True):
             self.ops.append(TfliteOp(op.index, "SELECT_V2", (op.inputs[0], *parts), (output,), OpOptions()))
-
-    def _check_fit(self, op: TfliteOp, graph: TfliteModel, given: Sequence[int]) -> None:
-        """Raises an error if a subgraph's inputs or outputs differ from the op's. A loop's condition has one output."""
-        before = [(self.tensors[index].dtype, self.tensors[index].shape) for index in given]
-        taken = [(graph.tensors[index].dtype, graph.tensors[index].shape) for index in graph.inputs]
-        decides = op.kind == "WHILE" and len(graph.outputs) == 1
-        if before != taken or not (decides or len(graph.outputs) == len(op.outputs)):
-            raise NpukitError(f"{self._place(op)} gives its subgraph other inputs than that takes")
 
     def _call_once(self, op: TfliteOp) -> None:
         """Reads the initial values of variables."""
@@ -188,15 +189,6 @@ class _Flat:
             if (one.dtype, one.shape, one.quantization) != (other.dtype, other.shape, other.quantization):
                 raise NpukitError(f"{self._place(op)} reads a variable otherwise than it is written")
             self.same[result] = held
-
-    def _svdf(self, op: TfliteOp) -> TfliteOp:
-        """An SVDF with the state in npukit's layout, a row for each frame. TFLite stores frames filter by filter."""
-        state, filters = op.inputs[SVDF_STATE], self.tensors[op.inputs[1]].shape[0]
-        if not filters:
-            raise NpukitError(f"{self._place(op)} has no filters")
-        *outer, length = self.tensors[state].shape
-        self.tensors[state] = replace(self.tensors[state], shape=(*outer, length // filters, 1, filters))
-        return self._remembering(op, (SVDF_STATE,))
 
     def _with_states(self, op: TfliteOp) -> TfliteOp:
         """The op with states kept: an LSTM's of a single step, or a custom op's implicit states as last inputs."""

@@ -228,14 +228,6 @@ def _sum(emitter: Emitter, first: Any, second: Any, kind: str) -> Any:
     return emitter.emit(operators.astype(ended, kind))
 
 
-def _stacked_frames(options: Mapping[str, Any], channels: int, size: int) -> int:
-    frames = size // channels
-    if size % channels or not 0 < options["stacker_step"] <= frames:
-        raise NpukitError(f"it steps by {options['stacker_step']} of {frames} frames")
-    STEPS.check(frames, "its result")
-    return frames
-
-
 def _stacker(emitter: Emitter, op: TfliteOp) -> None:
     """Inputs: frame, last frames, number of waiting frames. Outputs: last frames, True if enough frames wait, states.
 
@@ -243,7 +235,10 @@ def _stacker(emitter: Emitter, op: TfliteOp) -> None:
     """
     data, held, wait = (emitter.value(index) for index in op.inputs)
     options, (channels,), (size,) = options_of(op), emitter.shape(data), emitter.shape(held)
-    frames = _stacked_frames(options, channels, size)
+    frames = size // channels
+    if size % channels or not 0 < options["stacker_step"] <= frames:
+        raise NpukitError(f"it steps by {options['stacker_step']} of {frames} frames")
+    STEPS.check(frames, "its result")
     first = emitter.emit(operators.less(wait, relax.const(np.array(0, np.int32))))
     alike = emitter.emit(operators.concat([data] * frames, 0))
     moved = emitter.emit(operators.concat([emitter.emit(_part(held, channels, size)), data], 0))

@@ -57,19 +57,15 @@ def transpose_conv(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], 
     around = [max(axis.padding[end], 0) for end in (0, 1) for axis in axes]
     by_phase = weights_by_phase(weights, *axes)
     phases = _made(emitter, op, data, by_phase, _conv2d(by_phase, (1, 1), around, (1, 1), 1))
-    turned = _in_turns(emitter, phases, axes, len(weights))
+    channels = len(weights)
+    (images, down, across, _), (rows, columns) = emitter.shape(phases), axes
+    lines = emitter.emit(operators.reshape(phases, (images * down, across, rows.stride, columns.stride * channels)))
+    turned = emitter.emit(operators.permute_dims(lines, (0, 2, 1, 3)))
+    turned = emitter.emit(operators.reshape(turned, (images, down * rows.stride, across * columns.stride, channels)))
     begins = [axis.cut % axis.stride + max(-axis.padding[0], 0) * axis.stride for axis in axes]
     ends = [begin + axis.kept for begin, axis in zip(begins, axes, strict=True)]
     whole = (*ends,) == emitter.shape(turned)[1:3] and not any(begins)
     emitter.define(op.outputs[0], turned if whole else operators.strided_slice(turned, [1, 2], begins, ends))
-
-
-def _in_turns(emitter: Emitter, phases: relax.Expr, axes: Sequence[PhasedAxis], channels: int) -> relax.Expr:
-    """The image with phases interleaved to rows and columns. The phases are channels of the input."""
-    (images, down, across, _), (rows, columns) = emitter.shape(phases), axes
-    lines = emitter.emit(operators.reshape(phases, (images * down, across, rows.stride, columns.stride * channels)))
-    turned = emitter.emit(operators.permute_dims(lines, (0, 2, 1, 3)))
-    return emitter.emit(operators.reshape(turned, (images, down * rows.stride, across * columns.stride, channels)))
 
 
 def fully_connected(emitter: Emitter, op: TfliteOp) -> None:

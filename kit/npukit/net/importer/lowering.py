@@ -51,7 +51,14 @@ def code_of(module: IRModule) -> LoopsInC:
     if alike not in made:
         with _faults_told():
             kernel = kernel_of(module)
-            made[alike] = _noted(kernel, _fused(module_of(kernel) if kernel else module))
+            function = _fused(module_of(kernel) if kernel else module)
+            tuning = loops.current()
+            key = key_of(function, tuning.board)
+            code = _arranged(function, tuning.arrangement(key))
+            if kernel:
+                tuning.kernels[key] = replace(kernel, name=name_of(opened(function)))
+                tuning.code[key] = code.body
+            made[alike] = code
     return made[alike]
 
 
@@ -65,17 +72,6 @@ def _faults_told() -> Iterator[None]:
     except Exception as fault:
         said = next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
         raise NpukitError(f"TVM cannot make code of it: {said!r}") from fault
-
-
-def _noted(kernel: LoopKernel | None, function: Any) -> LoopsInC:
-    """The code of a kernel in its tuned arrangement. A kernel with a data form is recorded for tuning."""
-    tuning = loops.current()
-    key = key_of(function, tuning.board)
-    code = _arranged(function, tuning.arrangement(key))
-    if kernel:
-        tuning.kernels[key] = replace(kernel, name=name_of(opened(function)))
-        tuning.code[key] = code.body
-    return code
 
 
 def code_again(kernel: LoopKernel, arrangement: LoopArrangement) -> LoopsInC:

@@ -42,7 +42,9 @@ def row_by_row(function: Any) -> IRModule | None:
         loop = trial.get_loops(last)[place]
         moved = all(_try(trial.compute_at, each, loop) for each in reversed(others))
         if moved and _work(trial) == _work(schedule):
-            _begin_all(trial)
+            for block in sums_of(trial):
+                terms = sum(1 for kind in _kinds(trial, block) if kind == _REDUCTION)
+                _begin(trial, block, trial.get_loops(block)[-terms])
             return trial.mod
     return None
 
@@ -62,13 +64,6 @@ def _inlined(function: Any, apart: bool = False) -> Any:
 def _work(schedule: Any) -> int:
     """The total iterations of all blocks, terms of sums included."""
     return sum(prod(extents(schedule, schedule.get_loops(block))) for block in _blocks(schedule))
-
-
-def _begin_all(schedule: Any) -> None:
-    """Move the initialisation of each sum before the loops over its terms."""
-    for block in sums_of(schedule):
-        terms = sum(1 for kind in _kinds(schedule, block) if kind == _REDUCTION)
-        _begin(schedule, block, schedule.get_loops(block)[-terms])
 
 
 def inline(schedule: Any, apart: bool) -> None:
@@ -134,7 +129,10 @@ def _place(schedule: Any, block: Any, number: int, arrangement: LoopArrangement)
     begun = _begin(schedule, block, terms[0])
     if prod(nest.inside) > 1:
         for other in [*begun, *(readers if moved else [])]:
-            _unroll_what_is_short(schedule, schedule.get_loops(other)[len(outside) :], max(nest.inside))
+            longest = max(nest.inside)
+            for loop in schedule.get_loops(other)[len(outside) :]:
+                if int(schedule.get(loop).extent) <= longest and int(schedule.get(loop).kind) == 0:
+                    _try(schedule.unroll, loop)
 
 
 def _begin(schedule: Any, block: Any, loop: Any) -> list[Any]:
@@ -166,12 +164,6 @@ def _split(schedule: Any, loops: Sequence[Any], factors: Sequence[int]) -> tuple
             outer[place], turns = schedule.split(loops[place], [None, factor])
             inner.append(turns)
     return outer, inner
-
-
-def _unroll_what_is_short(schedule: Any, loops: Sequence[Any], longest: int) -> None:
-    for loop in loops:
-        if int(schedule.get(loop).extent) <= longest and int(schedule.get(loop).kind) == 0:
-            _try(schedule.unroll, loop)
 
 
 def _try(primitive: Any, *arguments: Any) -> bool:

@@ -101,20 +101,16 @@ class Walk:
             return None
         stated = self.assembly.quantization(view.name)
         if stated is None or stated.is_begin_of(wanted):
-            return self._first_meaning(call, view, wanted)
+            dtype = self.assembly.tensors[view.name].dtype
+            if dtype == "int8":
+                self.assembly.requantify(view.name, wanted)
+                return view
+            self.assembly.requantify(view.name, quantization_of(call, self.definitions))
+            self.views[call.args[0]] = self.converted(view, wanted, "int8")
+            return self.views[call.args[0]]
         if stated != wanted:
             raise NpukitError(f"tensor {view.name} is quantised one way and dequantised another")
         return view
-
-    def _first_meaning(self, call: Any, view: AxesView, wanted: Quantization) -> AxesView:
-        """The int8 view of an integer input, whose quantisation is first stated by this dequantize."""
-        dtype = self.assembly.tensors[view.name].dtype
-        if dtype == "int8":
-            self.assembly.requantify(view.name, wanted)
-            return view
-        self.assembly.requantify(view.name, quantization_of(call, self.definitions))
-        self.views[call.args[0]] = self.converted(view, wanted, "int8")
-        return self.views[call.args[0]]
 
     def activation(self, expression: Any) -> AxesView:
         """The int8 tensor behind a dequantised activation. Raises an error if there is none."""
@@ -334,7 +330,10 @@ def _output(walk: Walk, expression: Any) -> str:
     walk.assembly.title = walk.title(resolve(expression, walk.definitions))
     view = walk.view(expression) or walk.operand(expression) or _float_output(walk, expression)
     if dtype_of(expression) == "uint8" and walk.assembly.tensors[view.name].dtype == "int8":
-        view = _as_uint8(walk, view)
+        quantization = walk.assembly.quantization(view.name)
+        assert quantization is not None
+        shifted = Quantization(quantization.scales, (quantization.zero_point + 128,))
+        view = walk.converted(view, shifted, "uint8")
     return walk.assembly.arranged(view, straight(len(view.order)))
 
 
@@ -344,14 +343,6 @@ def _float_output(walk: Walk, expression: Any) -> AxesView:
     except NpukitError as error:
         source = callee(resolve(expression, walk.definitions)) or "none"
         raise NpukitError(f"{walk.assembly.name}: op {source}: {error.message}", tries=error.tries) from error
-
-
-def _as_uint8(walk: Walk, view: AxesView) -> AxesView:
-    """The tensor as uint8, the model's output type."""
-    quantization = walk.assembly.quantization(view.name)
-    assert quantization is not None
-    shifted = Quantization(quantization.scales, (quantization.zero_point + 128,))
-    return walk.converted(view, shifted, "uint8")
 
 
 def _bind(walk: Walk, binding: Any) -> None:
@@ -419,26 +410,19 @@ def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> AxesView:
     if dtype not in BYTES:
         return walk.islands.quantized(call, quantization, f"its numbers are {dtype}", dtype)
     try:
-        return _computed(walk, site_of(Site(call.args[0], quantization, "int8"), walk.definitions))
+        site = site_of(Site(call.args[0], quantization, "int8"), walk.definitions)
+        moves = []
+        while (
+            callee(site.core) in MOVEMENTS and callee(site.core) not in _operators() and walk.operand(site.core) is None
+        ):
+            moves.append(site.core)
+            site = site_of(replace(site, core=moved_from(site.core, walk.definitions)), walk.definitions)
+        view = _computed_at_once(walk, site)
+        for move in reversed(moves):
+            view = MOVEMENTS[callee(move)](walk, view, move)
+        return view
     except NpukitError as error:
         return walk.islands.quantized(call, quantization, error.message)
-
-
-def _computed(walk: Walk, site: Site) -> AxesView:
-    """Import the op of a site, and the moves between the op and its quantize."""
-    moves = []
-    while _moves_floats(walk, site.core):
-        moves.append(site.core)
-        site = site_of(replace(site, core=moved_from(site.core, walk.definitions)), walk.definitions)
-    view = _computed_at_once(walk, site)
-    for move in reversed(moves):
-        view = MOVEMENTS[callee(move)](walk, view, move)
-    return view
-
-
-def _moves_floats(walk: Walk, core: Any) -> bool:
-    """True for a move of a value computed in float."""
-    return callee(core) in MOVEMENTS and callee(core) not in _operators() and walk.operand(core) is None
 
 
 @cache
@@ -452,17 +436,12 @@ def _operators() -> Mapping[str, Callable[[Walk, Site], AxesView]]:
 
 def _computed_at_once(walk: Walk, site: Site) -> AxesView:
     if isinstance(site.core, relax.Var):
-        return _quantized_input(walk, site)
+        view = walk.views[site.core]
+        if site.core in walk.floats:
+            raise NpukitError("the input is read in float too")
+        if walk.assembly.quantization(view.name) is None:
+            walk.assembly.tensor(view.name, site.shape, "int8", site.quantization)
+        return walk.settled(view, site)
     if callee(site.core) in _operators():
         return _operators()[callee(site.core)](walk, site)
     return walk.settled(walk.activation(site.core), site)
-
-
-def _quantized_input(walk: Walk, site: Site) -> AxesView:
-    """A float input with an immediate quantize. The net takes the input as int8 and records its scale."""
-    view = walk.views[site.core]
-    if site.core in walk.floats:
-        raise NpukitError("the input is read in float too")
-    if walk.assembly.quantization(view.name) is None:
-        walk.assembly.tensor(view.name, site.shape, "int8", site.quantization)
-    return walk.settled(view, site)

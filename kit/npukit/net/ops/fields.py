@@ -36,18 +36,14 @@ class AxisRule:
     def span(self, start: Index, stop: Index, size: int) -> tuple[Index, Index]:
         """The input span for an output span, clipped to an input of `size` positions."""
         if self.places:
-            return self._together(start, stop)
+            if isinstance(start, np.ndarray):
+                pairs = np.column_stack((start, stop)).ravel()
+                lowest, highest = (limit.reduceat(ends, pairs)[::2] for limit, ends in self._ends)
+                return lowest, highest
+            chosen = self.places[start : int(stop)]
+            return min(first for first, _ in chosen), max(end for _, end in chosen)
         first = start * self.stride - self.before
         return _clip(first, size), _clip((stop - 1) * self.stride - self.before + self.reach, size)
-
-    def _together(self, start: Index, stop: Index) -> tuple[Index, Index]:
-        """The hull of the `places` from position `start` to before `stop`."""
-        if isinstance(start, np.ndarray):
-            pairs = np.column_stack((start, stop)).ravel()
-            lowest, highest = (limit.reduceat(ends, pairs)[::2] for limit, ends in self._ends)
-            return lowest, highest
-        chosen = self.places[start : int(stop)]
-        return min(first for first, _ in chosen), max(end for _, end in chosen)
 
     @cached_property
     def _ends(self) -> tuple[tuple[np.ufunc, np.ndarray], ...]:

@@ -86,14 +86,9 @@ def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:
     what = "which it is made of" if isinstance(attributes, ResizeNearest) else "(low, high, 1024ths from low)"
     held = box_needed(_field_of_resize(net, op)[0], output, net.tensor(op.inputs[0]).shape)
     for axis, name, places in ((1, "rows", attributes.rows), (2, "columns", attributes.columns)):
-        yield name, _resized(places, axis, output, held), f"for each of the output's, the input's {what}"
-
-
-def _resized(places: Sequence[Any], axis: int, output: Box, held: Box) -> np.ndarray:
-    """The input positions along an axis for a box of the output, counted from the input's box `held`."""
-    chosen = np.array(places[output.start[axis] : output.stop[axis]], np.int16)
-    chosen.reshape(len(chosen), -1)[:, :2] -= held.start[axis]
-    return chosen
+        chosen = np.array(places[output.start[axis] : output.stop[axis]], np.int16)
+        chosen.reshape(len(chosen), -1)[:, :2] -= held.start[axis]
+        yield name, chosen, f"for each of the output's, the input's {what}"
 
 
 def _of_resize(

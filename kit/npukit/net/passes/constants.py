@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from npukit.net.net import Net, Op
 from npukit.net.reference import run_reference
 
@@ -15,14 +13,9 @@ def fold_constants(net: Net) -> Net:
     kept: list[Op] = []
     for op in net.ops:
         if all(name in net.constants for name in op.inputs) and op.output not in net.ends:
-            net = replace(net, constants={**net.constants, op.output: _computed(net, op)})
+            first, others = op.inputs[0], {name: net.constants[name] for name in op.inputs[1:] if name != op.inputs[0]}
+            alone = replace(net.alone(op), inputs=(first,), constants=others)
+            net = replace(net, constants={**net.constants, op.output: run_reference(alone, [net.constants[first]])[0]})
         else:
             kept.append(op)
     return net.with_ops(tuple(kept))
-
-
-def _computed(net: Net, op: Op) -> np.ndarray:
-    """The result of one op, computed by the reference on a net whose input is the op's first operand."""
-    first, others = op.inputs[0], {name: net.constants[name] for name in op.inputs[1:] if name != op.inputs[0]}
-    alone = replace(net.alone(op), inputs=(first,), constants=others)
-    return run_reference(alone, [net.constants[first]])[0]

@@ -109,7 +109,10 @@ def _follows_all_reads(net: Net, home: str, state: str) -> bool:
     """True if tensor `home` is made by an op after all readers of the state. The op may also be a select between
     another value and the state in place."""
     maker = next((place for place, op in enumerate(net.ops) if home in op.outputs), -1)
-    seen = _shown(net, state)
+    seen = {state}
+    for op in net.ops:
+        if isinstance(op.attributes, Reshape) and op.inputs[0] in seen:
+            seen.add(op.output)
     read = [place for place, op in enumerate(net.ops) if not seen.isdisjoint(op.inputs)]
     kept = maker in read and _leaves(net.ops[maker], state, seen)
     return maker > max(read[:-1] if kept else read, default=-1)
@@ -118,15 +121,6 @@ def _follows_all_reads(net: Net, home: str, state: str) -> bool:
 def _leaves(op: Op, state: str, shown: Set[str]) -> bool:
     """True if the op selects between a different tensor and the state."""
     return isinstance(op.attributes, Select) and op.inputs[2] == state and shown.isdisjoint(op.inputs[:2])
-
-
-def _shown(net: Net, state: str) -> set[str]:
-    """The state and all reshapes of it."""
-    shown = {state}
-    for op in net.ops:
-        if isinstance(op.attributes, Reshape) and op.inputs[0] in shown:
-            shown.add(op.output)
-    return shown
 
 
 def _home(net: Net, name: str) -> str:

@@ -49,7 +49,8 @@ class _Sequence:
         for name, number in last.items():
             leaving[number].append(name)
         for number, ops in enumerate(groups):
-            if self._returns(ops):
+            made = {op.output for op in ops}
+            if any(name in self.states and self.states[name] in made for op in ops for name in op.inputs):
                 self.values |= self._one_by_one(ops)
             else:
                 operands = [self._operand(name) for name in ops[0].inputs]
@@ -57,11 +58,6 @@ class _Sequence:
             for name in leaving[number]:
                 self.values.pop(name, None)
         return [self.values[name] for name in self.net.outputs]
-
-    def _returns(self, ops: Sequence[Op]) -> bool:
-        """True if the ops form a cycle through a state."""
-        made = {op.output for op in ops}
-        return any(name in self.states and self.states[name] in made for op in ops for name in op.inputs)
 
     def _operand(self, name: str) -> np.ndarray:
         """A constant, or all frames of a tensor. A state is delayed by one frame and begins with its initial value."""

@@ -73,7 +73,10 @@ class _Row:
         """Compute `count` numbers of a row. `square`: the sum of the squared distances, divided by `length`."""
         attributes, (source, multipliers, offsets, output) = self.attributes, arrays
         spread = let("spread", (square << number("int64", 2 * FRACTION_BITS)) + number("int64", attributes.epsilon))
-        half = let("half", _zeros(spread) >> 1)
+        low, high = (
+            let(name, cast("uint32", spread >> number("int64", bits))) for name, bits in (("low", 0), ("high", 32))
+        )
+        half = let("half", select(high > 0, call("__builtin_clz", high), call("__builtin_clz", low) + 32) >> 1)
         top = cast("uint64", spread) << cast("uint64", half * 2) >> number("uint64", 32)
         most = let("most", half + FRACTION_BITS - 1 - headroom(self.length))
         left = let("left", select(most > 31, 31, most))
@@ -90,12 +93,6 @@ class _Row:
 def _high(a: Expr, b: Expr, added: int) -> Expr:
     """The high half of a product plus `added`."""
     return cast("int32", (cast("int64", a) * cast("int64", b) + number("int64", added)) >> number("int64", 32))
-
-
-def _zeros(value: Expr) -> Expr:
-    """The leading zeros of a 64-bit value."""
-    low, high = (let(name, cast("uint32", value >> number("int64", bits))) for name, bits in (("low", 0), ("high", 32)))
-    return select(high > 0, call("__builtin_clz", high), call("__builtin_clz", low) + 32)
 
 
 KERNELS = {"norm": norm, "norm_by_squares": norm_by_squares, "squares": squares}

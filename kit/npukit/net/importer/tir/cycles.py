@@ -177,7 +177,8 @@ class _Count:
     def _loop(self, loop: Any) -> None:
         first = self._of(loop.min)
         end = self._operation("+", (first, self._of(loop.extent)))
-        turns = _turns(first, end)
+        begins, ends = _most(first), _most(end)
+        turns = 1 if begins is None or ends is None else max(ends - begins, 0)
         changed = {self._array(each.buffer) for each in _nodes(loop.body, tirx.BufferStore)}
         self._names[loop.loop_var] = first
         if turns == 1 or (turns == _UNROLLED and not _has_choices(loop.body)):
@@ -365,12 +366,6 @@ def _has_choices(body: Any) -> bool:
 
 def _dtype(node: Any) -> str:
     return str(getattr(node.ty.dtype, "dtype", node.ty.dtype))
-
-
-def _turns(first: _Value, end: _Value) -> int:
-    """The turns of a loop; 1 if unknown."""
-    begins, ends = _most(first), _most(end)
-    return 1 if begins is None or ends is None else max(ends - begins, 0)
 
 
 def _range(dtype: str) -> _Range:
