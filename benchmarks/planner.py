@@ -25,7 +25,7 @@ from benchmarks.state import commit, processor_seconds
 
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.net.cost import total_macs
+from npukit.net.ops.table import total_macs
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on, prepare
 from npukit.plan.search.candidate import Strategy

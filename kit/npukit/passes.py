@@ -18,9 +18,8 @@ from npukit.net.net import Net
 from npukit.net.passes.at_link import with_ends_at_link
 from npukit.net.passes.dead_channels import without_dead_channels
 from npukit.net.passes.numbers import with_numbers_as_constants
-from npukit.net.passes.products import with_transposing_products
-from npukit.net.passes.repeats import with_repeats_as_resizing
 from npukit.net.passes.requantised import with_requantising_tables
+from npukit.net.passes.simplify import with_repeats_as_resizing, with_transposing_products
 from npukit.net.passes.states import with_states_in_place
 from npukit.net.text import print_net, print_op
 from npukit.plan.tensors.op_order import in_overlapping_order

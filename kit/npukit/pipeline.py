@@ -35,10 +35,10 @@ from npukit.host.parallel import apart
 from npukit.measure.cases import Cases, expecting, filled, rounds
 from npukit.measure.check import checked
 from npukit.measure.golden import golden
-from npukit.net.cost import macs
 from npukit.net.importer.loops import LoopKernel, Scheduling, load_kernels, save_kernels, scheduling
 from npukit.net.net import CORE, Net, State
 from npukit.net.ops import TvmCode
+from npukit.net.ops.table import macs
 from npukit.net.passes.dead_channels import removed_channels
 from npukit.net.receptive import cuttable_axes
 from npukit.net.store import save_net

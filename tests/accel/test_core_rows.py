@@ -18,7 +18,7 @@ from npukit.net.check import check_net
 from npukit.net.net import Net, Op
 from npukit.net.ops import Norm, Softmax, Total
 from npukit.net.ops.norm import norm_constants
-from npukit.net.passes.norms import cut_in_squares, has_squares
+from npukit.net.passes.sums import cut_in_squares, has_squares
 from npukit.net.reference import run_reference
 from npukit.net.tensor import Quantization
 from npukit.plan.planner import plan_around, plan_with_kernels

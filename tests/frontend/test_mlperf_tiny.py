@@ -10,9 +10,9 @@ import pytest
 
 from helpers import models
 from npukit.frontend.models import load_net_from_model
-from npukit.net.cost import total_macs
 from npukit.net.net import Net
 from npukit.net.ops import convolution
+from npukit.net.ops.table import total_macs
 from npukit.net.reference import evaluate, run_reference
 
 MACS = {

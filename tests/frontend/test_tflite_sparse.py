@@ -13,7 +13,7 @@ import tflite
 from tflite_models import Model
 
 from npukit.errors import NpukitError
-from npukit.frontend.tflite.sparse import densified
+from npukit.frontend.tflite.file import densified
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
 

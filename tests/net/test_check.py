@@ -10,9 +10,9 @@ from small_nets import image_net, sine_net
 
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
-from npukit.net.cost import macs, total_macs
 from npukit.net.net import Net, State
 from npukit.net.ops import AveragePool, Conv2d, Transpose
+from npukit.net.ops.table import macs, total_macs
 from npukit.net.tensor import Quantization, Tensor
 
 

@@ -14,7 +14,7 @@ from npukit.measure.cases import noise
 from npukit.net import requantize
 from npukit.net.net import Net
 from npukit.net.ops import AveragePool, Conv2d, Softmax
-from npukit.net.ops.events import ENTRIES, HALF, HIGH, LOW, PADDING, POOLED, ROUNDED, TIES, TWICE
+from npukit.net.ops.kind import ENTRIES, HALF, HIGH, LOW, PADDING, POOLED, ROUNDED, TIES, TWICE
 from npukit.net.ops.softmax import exp_table
 from npukit.net.reference import evaluate
 from npukit.net.reference.coverage import Coverage, Watch

@@ -14,8 +14,8 @@ from small_nets import image_net, sine_net
 
 from npukit.errors import NpukitError
 from npukit.net.check import check_net
-from npukit.net.cost import total_macs
 from npukit.net.net import Net
+from npukit.net.ops.table import total_macs
 from npukit.net.parse import parse_net
 from npukit.net.reference.interpreter import run_reference
 from npukit.net.store import load_net, save_net

@@ -17,9 +17,9 @@ from npukit.board.cores import CORES
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.check import check_net
-from npukit.net.cost import macs
 from npukit.net.net import CORE, LINK, NO_WORK, Net, Op
 from npukit.net.ops import Reshape, TvmCode
+from npukit.net.ops.table import macs
 
 AS_ASKED = "--engine cpu"
 """The reason recorded for ops on the core if the user excludes the accelerators."""

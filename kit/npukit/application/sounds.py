@@ -17,6 +17,7 @@ import numpy as np
 from npukit.application.declared import SensorInput
 from npukit.application.draft import Draft
 from npukit.errors import NpukitError
+from npukit.net.c_code.function import body_of, text_of
 from npukit.net.c_code.rows import EACH, LOOP_CYCLES, NO_STEPS, Steps, stated_cycles, stated_rows
 from npukit.net.c_code.signals import (
     INDENT,
@@ -29,7 +30,6 @@ from npukit.net.c_code.signals import (
     parts_of,
     scale_bits_steps,
 )
-from npukit.net.c_code.template import body_of, text_of
 from npukit.net.limits import STEPS
 from npukit.net.ops import Concat, RowReads, TvmCode
 from npukit.net.tensor import Quantization, Tensor

@@ -9,8 +9,8 @@ from typing import Any
 from tvm import relax
 
 from npukit.errors import NpukitError, nearest
+from npukit.net.c_code.function import Words, text_of
 from npukit.net.c_code.rows import NO_STEPS, Steps
-from npukit.net.c_code.template import Words, text_of
 from npukit.net.importer.given import call_of
 
 tensor_type: Any = relax.TensorType

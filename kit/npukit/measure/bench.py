@@ -22,8 +22,8 @@ from npukit.measure.cases import Cases, filled, reference_of, sequences
 from npukit.measure.messages import sends, waits
 from npukit.measure.target import Target
 from npukit.measure.tiles import RecordedTile, recorded_tiles
-from npukit.net.cost import total_macs
 from npukit.net.net import Net, Op
+from npukit.net.ops.table import total_macs
 from npukit.net.reference import evaluate
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from npukit.measure.cases import Cases, counts, drawn, noise
-from npukit.net.cost import total_macs
 from npukit.net.net import Net
-from npukit.net.ops.events import ENTRIES
+from npukit.net.ops.kind import ENTRIES
+from npukit.net.ops.table import total_macs
 from npukit.net.reference.coverage import BY_CHANNEL, Coverage, Key, Seen, Watch
 from npukit.net.tensor import Tensor
 

@@ -13,11 +13,10 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import MOST_CYCLES, TvmCode
 from npukit.net.c_code.function import C_TYPES, check_code
 from npukit.net.c_code.rows import check_rows
-from npukit.net.cost import total_macs
 from npukit.net.limits import COLUMNS, EXTENT, MACS, SCRATCH, WINDOW, check_shape
 from npukit.net.net import Fused, Net, Op, fuse
 from npukit.net.ops.kind import Scales
-from npukit.net.ops.table import SPECS, output_shape
+from npukit.net.ops.table import SPECS, output_shape, total_macs
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import print_tensor
 

@@ -1,7 +1,8 @@
-"""Fixed-point rescaling, bit for bit as in TensorFlow Lite Micro.
+"""Fixed-point rescaling, bit for bit as in TensorFlow Lite Micro, and checks for overflow of 32-bit integers.
 
 A real factor becomes a 31-bit multiplier and a power of two. Applying the factor rounds twice: in the doubling high
-multiply and in the right shift. Every kernel and the NPU must round twice in the same way.
+multiply and in the right shift. Every kernel and the NPU must round twice in the same way. On overflow the reference,
+the core, the accelerators and TFLite all wrap, so a net with a possible overflow is refused.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from npukit.errors import NpukitError
 from npukit.net.net import Net, Op
 from npukit.net.tensor import Quantization
 
@@ -243,3 +245,33 @@ def softmax_scaling(scale: float, beta: float) -> SoftmaxScaling:
     multiplier, left_shift = quantize_multiplier(min(beta * scale * (1 << fraction_bits), (1 << 31) - 1.0))
     largest = ((1 << SOFTMAX_INTEGER_BITS) - 1) * (1 << fraction_bits) / ldexp(1.0, left_shift)
     return SoftmaxScaling(multiplier, left_shift, -floor(largest))
+
+
+LIMIT = 1 << 31
+TOLERANCE = 1e-3
+"""Relative error allowed for a factor computed in single precision, where the error could change a result."""
+WAYS = ("look at its scales: an output's usually spans what the op makes of its inputs", "quantise the model again")
+
+
+def reach(net: Net, name: str) -> int:
+    """The largest magnitude of a tensor's integers minus their zero point."""
+    limits, zero = np.iinfo(np.dtype(net.tensor(name).dtype)), quantization(net, name).zero_point
+    return max(limits.max - zero, zero - limits.min)
+
+
+def shifted(largest: int, factor: Multiplier) -> int:
+    return largest << max(factor.shift, 0)
+
+
+def refuse_wrapping(largest: int) -> None:
+    if largest >= LIMIT:
+        raise NpukitError(
+            f"its sums, scaled to its output, can reach {largest:,}, beyond the 32 bits they are computed in",
+            tries=WAYS,
+        )
+
+
+def refuse_imprecise(used: float, exact: float, largest: int) -> None:
+    """Refuse if TFLite's single-precision factor differs from the exact ratio of scales enough to change results."""
+    if exact * largest >= TOLERANCE and exact < SATURATES and abs(used - exact) > TOLERANCE * exact:
+        raise NpukitError("its scales are too small or too large for single precision", tries=WAYS)

@@ -16,8 +16,7 @@ from npukit.application.inputs import by_name, real_numbers, sensor_shape
 from npukit.dump import dumped
 from npukit.errors import NpukitError, nearest
 from npukit.frontend.models import import_model, layout_of, name_of
-from npukit.frontend.shapes import InputShapes
-from npukit.frontend.states import StatePair, output_names, states_of
+from npukit.frontend.shapes import InputShapes, StatePair, output_names, states_of
 from npukit.net.check import check_net
 from npukit.net.importer import is_dynamic, is_float, net_and_views, net_from_relax
 from npukit.net.importer.expressions import dtype_of, shape_of

@@ -10,7 +10,7 @@ import numpy as np
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
-from npukit.frontend.states import StatePair, output_names, states_of, with_states
+from npukit.frontend.shapes import StatePair, output_names, states_of, with_states
 from npukit.net.importer.expressions import dtype_of, shape_of
 from npukit.net.tensor import Quantization
 from npukit.quantize.calibration import Calibration

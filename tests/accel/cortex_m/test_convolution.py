@@ -11,7 +11,7 @@ from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.convolution import convolution
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import OpView
-from npukit.net.cost import macs
+from npukit.net.ops.table import macs
 
 HALFWORDS, BYTES = Density.HALFWORDS, Density.BYTES
 

@@ -12,7 +12,7 @@ from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.dense import dense
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import OpView
-from npukit.net.cost import macs
+from npukit.net.ops.table import macs
 
 
 def with_one_multiplier(layer: OpView) -> OpView:

@@ -10,7 +10,7 @@ from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.depthwise import depthwise
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import OpView
-from npukit.net.cost import macs
+from npukit.net.ops.table import macs
 
 HALFWORDS, BYTES = Order.PLANES16, Order.PLANES8
 

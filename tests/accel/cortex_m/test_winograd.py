@@ -11,8 +11,8 @@ from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.winograd import winograd
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
 from npukit.accel.cortex_m.op_view import OpView
-from npukit.net.cost import macs
 from npukit.net.ops import Padding
+from npukit.net.ops.table import macs
 
 FAST, SMALL = 0.0, 1e9
 """What a byte of code is worth: nothing, and more than anything."""

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npukit.codegen.tir.c_expressions import tidy_expression
-from npukit.codegen.tir.c_text import function_bodies
+from npukit.codegen.tir.c_text import function_bodies, tidy_expression
 from npukit.errors import NpukitError
 
 EXAMPLES = {

@@ -22,10 +22,9 @@ from onnx.reference import ReferenceEvaluator
 from frontend.random_tflite import rounded_once
 from frontend.tflite_models import run_litert
 from fuzz.models.driver import NOT_JUDGED
-from npukit.net.cost import total_macs
 from npukit.net.net import Net
 from npukit.net.ops import dense
-from npukit.net.ops.table import SPECS
+from npukit.net.ops.table import SPECS, total_macs
 from npukit.net.reference import run_reference
 from npukit.net.requantize import SATURATES, effective_scales
 from npukit.net.tables import quantised

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from npukit.net.parse import parse_net
-from npukit.net.passes.constants import fold_constants
+from npukit.net.passes.simplify import fold_constants
 
 NET = """\
 net shifted

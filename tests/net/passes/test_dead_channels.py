@@ -10,8 +10,8 @@ import pytest
 from helpers import models
 from npukit.frontend.models import load_net_from_model
 from npukit.net.check import check_net
-from npukit.net.cost import total_macs
 from npukit.net.net import Net
+from npukit.net.ops.table import total_macs
 from npukit.net.passes.dead_channels import removed_channels, without_dead_channels
 from npukit.net.reference import run_reference
 from plan.networks import Builder

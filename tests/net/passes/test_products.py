@@ -10,7 +10,7 @@ import pytest
 from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.parse import parse_net
-from npukit.net.passes.products import with_transposing_products
+from npukit.net.passes.simplify import with_transposing_products
 from npukit.net.reference import evaluate
 
 TOKENS, HEADS, DEPTH = 5, 2, 3

@@ -7,7 +7,7 @@ import numpy as np
 from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.parse import parse_net
-from npukit.net.passes.repeats import with_repeats_as_resizing
+from npukit.net.passes.simplify import with_repeats_as_resizing
 from npukit.net.reference import run_reference
 
 QUANTISED = "scale 0.5 zero 3"

@@ -16,8 +16,8 @@ from npukit.accel.cortex_m.kernels.variants import kernels
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order, Shape
 from npukit.accel.cortex_m.op_view import OpView
 from npukit.errors import DoesNotFit
-from npukit.net.cost import macs as macs_of
 from npukit.net.ops import Attributes, Conv2d, DepthwiseConv2d, Padding, Reshape
+from npukit.net.ops.table import macs as macs_of
 
 INPUT = -1
 """The index of the network's input among nodes."""

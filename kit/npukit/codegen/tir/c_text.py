@@ -1,13 +1,14 @@
-"""Clean-up of the C from TVM's code generator."""
+"""Clean-up of the C from TVM's code generator: statements, and expressions with their parentheses."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-from npukit.codegen.tir.c_expressions import Symbols, tidy_expression
+from npukit.errors import NpukitError
 
 _FUNCTION = re.compile(r"^TVM_DLL [\w ]+?\*? (\w+)\([^\n]*\) \{\n(.*?)^\}", re.M | re.S)
 _LOOP = re.compile(r"for \((\w+) (\w+) = (.*); \2 < (.*); \+\+\2\) \{")
@@ -101,3 +102,190 @@ _FORMS = (
     (_ASSIGNMENT, (1,), _assignment),
 )
 """The forms of statements: the pattern, the groups of the pattern that are expressions, and the writer."""
+
+
+Expression = str | tuple["Expression", ...]
+"""A name, a number, or an operator with its operands: `[]` of an array and a place, `()` of a function and what it is
+given, `cast` of a type and a value, `?` of a condition and two values."""
+
+_TOKEN = re.compile(
+    r"[A-Za-z_]\w*|0[xX][\da-fA-F]+\w*|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\w*"
+    r'|"[^"]*"'
+    r"|<<=|>>=|[-+*/%&|^]=|\+\+|--|<<|>>|&&|\|\||[<>=!]=|\S"
+)
+_LEVELS = ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %")
+BINDS = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}
+"""Precedence of binary operators, weakest first."""
+_TYPE = re.compile(r"bool|double|float|u?int\d+_t|int|void")
+
+_CHOICE, _UNARY, _POSTFIX = -1, 20, 21
+"""Precedence of expressions other than binary operators, which are in `BINDS`."""
+_PLAIN = {"+", "-", "*"}
+"""Operators of well-known precedence: their operands need no parentheses for the reader."""
+
+PLACE_OF = "place_of"
+"""A function in TVM's output that stands for a symbol's address plus an offset in bytes."""
+
+Symbols = Callable[[str, str], str | None]
+"""The C for `&name[offset]`, or None for the plain form."""
+
+
+@dataclass
+class _Reader:
+    tokens: list[str]
+    """The tokens, then an empty one as the end."""
+    at: int = 0
+
+    @property
+    def next(self) -> str:
+        return self.tokens[self.at]
+
+    def take(self) -> str:
+        found = self.next
+        self.at += bool(found)
+        return found
+
+    def skip(self, *tokens: str) -> bool:
+        """Pass over one of these tokens; false if there is none."""
+        found = self.next in tokens
+        self.at += found
+        return found
+
+    def expression(self) -> Expression:
+        found = self.binary(0)
+        if not self.skip("?"):
+            return found
+        first = self.expression()
+        self.skip(":")
+        return ("?", found, first, self.expression())
+
+    def binary(self, level: int) -> Expression:
+        left = self.primary()
+        while BINDS.get(self.next, -1) >= level:
+            operator = self.take()
+            left = (operator, left, self.binary(BINDS[operator] + 1))
+        return left
+
+    def primary(self) -> Expression:
+        if self.skip("("):
+            return self.cast() if _TYPE.fullmatch(self.next) else self.closed(self.expression())
+        token = self.take()
+        if token in ("-", "!", "~", "&", "*", "+"):
+            return (token, self.primary())
+        found: Expression = token
+        while self.next in ("[", "("):
+            kind = self.take()
+            found = ("[]", found, self.expression()) if kind == "[" else ("()", found, *self.given())
+            self.skip("]")
+        return found
+
+    def closed(self, found: Expression) -> Expression:
+        self.skip(")")
+        return found
+
+    def cast(self) -> Expression:
+        kind = self.take()
+        while self.next not in (")", ""):
+            kind += self.take()
+        self.skip(")")
+        return ("cast", kind, self.primary())
+
+    def given(self) -> Iterator[Expression]:
+        while self.next not in (")", ""):
+            yield self.expression()
+            self.skip(",")
+        self.skip(")")
+
+
+def expression(code: str) -> Expression:
+    """The expression; a ValueError for any other code."""
+    reader = _Reader([*_TOKEN.findall(code), ""])
+    found = reader.expression()
+    if reader.next or code.count("(") != code.count(")") or code.count("[") != code.count("]"):
+        raise ValueError(f"not a C expression: {code}")
+    return found
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A printed expression, and the precedence of the outermost operator."""
+
+    text: str
+    strength: int
+    operator: str = ""
+
+    def within(self, strength: int) -> str:
+        return self.text if self.strength >= strength else f"({self.text})"
+
+
+def tidy_expression(source: str, symbols: Symbols = lambda name, offset: None) -> str:
+    """The same expression with only the parentheses needed by the compiler or the reader."""
+    try:
+        return _Printer(symbols).text(expression(source))
+    except RecursionError as fault:
+        raise NpukitError("the C of an op nests its expressions too deeply", tries=["build the model again"]) from fault
+
+
+@dataclass(frozen=True)
+class _Printer:
+    symbols: Symbols
+
+    def text(self, source: Expression) -> str:
+        return self.printed(source).text
+
+    def printed(self, source: Expression) -> _Text:
+        if isinstance(source, str):
+            return _Text(source, _POSTFIX)
+        kind, *operands = source
+        match kind:
+            case "?":
+                parts = (self.printed(operand).within(_CHOICE + 1) for operand in operands)
+                return _Text("{} ? {} : {}".format(*parts), _CHOICE)
+            case "[]":
+                return _Text(f"{self.text(operands[0])}[{self.text(operands[1])}]", _POSTFIX)
+            case "()":
+                return self._call(*operands)
+            case "cast":
+                return self._cast(*operands)
+            case "&" if len(operands) == 1:
+                name, offset = (self.text(each) for each in operands[0][1:])
+                if (symbol := self.symbols(name, offset)) is not None:
+                    return _Text(symbol, _POSTFIX)
+                return _Text(name if offset == "0" else f"&{name}[{offset}]", _UNARY)
+            case _ if len(operands) == 1:
+                return _Text(f"{kind}{self.printed(operands[0]).within(_UNARY)}", _UNARY)
+            case _:
+                return _join(self.printed(operands[0]), str(kind), self.printed(operands[1]))
+
+    def _call(self, function: Expression, *given: Expression) -> _Text:
+        arguments = [self.text(each) for each in given]
+        if function == PLACE_OF:
+            return _Text(self.symbols(*arguments) or " + ".join(arguments), _POSTFIX)
+        return _Text(f"{self.text(function)}({', '.join(arguments)})", _POSTFIX)
+
+    def _cast(self, kind: Expression, value: Expression) -> _Text:
+        printed = self.printed(value)
+        if value[:2] == ("()", PLACE_OF):
+            return printed
+        plain = str(kind).rstrip("*")
+        stars = str(kind)[len(plain) :]
+        return _Text(f"({plain}{' ' + stars if stars else ''}){printed.within(_UNARY)}", _UNARY)
+
+
+def _join(left: _Text, operator: str, right: _Text) -> _Text:
+    strength = BINDS[operator]
+    if operator in ("+", "-") and right.text.startswith("-") and right.text[1:].isdigit():
+        operator, right = {"+": "-", "-": "+"}[operator], _Text(right.text[1:], _POSTFIX)
+    if operator == "-" and left.text == "0":
+        return _Text("-" + right.within(_UNARY), _UNARY)
+    text = f"{_operand(left, operator, strength)} {operator} {_operand(right, operator, strength + 1)}"
+    return _Text(text, strength, operator)
+
+
+def _operand(part: _Text, operator: str, strength: int) -> str:
+    """The operand, in parentheses where C needs them, or where a reader would hesitate."""
+    known = operator in _PLAIN and (not part.operator or part.operator in _PLAIN)
+    compared = BINDS[operator] <= BINDS["<"] and operator not in ("&", "|", "^") and part.operator in _PLAIN
+    same = operator == part.operator and operator in ("&&", "||")
+    plain = part.strength >= _UNARY or known or compared or same
+    return part.within(strength) if plain else f"({part.text})"

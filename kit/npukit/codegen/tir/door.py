@@ -17,7 +17,7 @@ from tvm.script import tirx as script
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder
 
-from npukit.codegen.tir.c_expressions import PLACE_OF
+from npukit.codegen.tir.c_text import PLACE_OF
 
 Expr = Any
 """A TIR expression, or a Python integer."""

@@ -23,8 +23,7 @@ from npukit.frontend.onnx.importer import relax_of
 from npukit.frontend.onnx.node import schema_of
 from npukit.frontend.onnx.ops import CONVERTERS
 from npukit.frontend.onnx.qoperator import rewritten
-from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values
-from npukit.frontend.states import with_output_names
+from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values, with_output_names
 from npukit.net.limits import TENSOR_BYTES
 
 PER_CHANNEL_OPSET = 13

@@ -18,7 +18,7 @@ from tvm.relax.frontend.torch import from_exported_program
 
 from npukit.frontend.expressions import extremes, place
 from npukit.frontend.pytorch.recurrent import KINDS, recurrent_converters
-from npukit.frontend.states import StatePair, with_output_names, with_states
+from npukit.frontend.shapes import StatePair, with_output_names, with_states
 
 operators: Any = relax.op
 Known = Mapping[str, np.ndarray]

@@ -13,8 +13,8 @@ from npukit.errors import NpukitError
 from npukit.frontend.given import c_of, made_by, ops_of
 from npukit.frontend.tflite.emit import Converter, Emitter, operators, tensor_type
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, custom_kind, name_of, options_of
-from npukit.net.c_code.detections import detections_steps
-from npukit.net.c_code.template import body_of, text_of
+from npukit.net.c_code.function import body_of, text_of
+from npukit.net.c_code.rows import detections_steps
 from npukit.net.importer.given import call_of
 
 DEFAULTS: Mapping[str, Any] = {"detections_per_class": 100, "use_regular_nms": False}

@@ -13,8 +13,16 @@ from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
 from npukit.frontend.expressions import dequantize, quantize
-from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values, spelled
-from npukit.frontend.states import StatePair, with_output_names, with_states
+from npukit.frontend.shapes import (
+    InputShapes,
+    StatePair,
+    check_input_names,
+    closed_shape,
+    fixed_values,
+    spelled,
+    with_output_names,
+    with_states,
+)
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, name_of

@@ -9,7 +9,7 @@ import numpy as np
 from flatbuffers import flexbuffers
 
 from npukit.errors import NpukitError
-from npukit.frontend.states import StatePair
+from npukit.frontend.shapes import StatePair
 from npukit.frontend.tflite.fields import OpOptions
 from npukit.net.limits import OPERANDS
 from npukit.net.tensor import Quantization

@@ -15,6 +15,7 @@ from npukit.errors import NpukitError
 from npukit.frontend.given import made_by, tensor_type
 from npukit.frontend.tflite.emit import Converter, Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
+from npukit.net.c_code.function import Words
 from npukit.net.c_code.rows import EACH, NO_STEPS, Steps
 from npukit.net.c_code.signals import (
     LOGARITHMS,
@@ -27,7 +28,6 @@ from npukit.net.c_code.signals import (
     parts_of,
     scale_bits_steps,
 )
-from npukit.net.c_code.template import Words
 from npukit.net.importer.given import call_of
 from npukit.net.limits import STEPS
 

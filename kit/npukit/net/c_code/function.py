@@ -1,11 +1,13 @@
-"""The C function of a `tvm_code` op: its parameters and its tokens."""
+"""The C function of a `tvm_code` op: its parameters, its tokens, and its text from `templates/ops` or the user."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.net.attributes import TvmCode
 from npukit.net.net import Net, Op
@@ -89,3 +91,31 @@ def check_code(code: str) -> None:
         if token is None or token["word"] in _WORDS_OF_C:
             raise NpukitError(f"its code is not plain C arithmetic: {code[place : place + 20]!r}")
         place = token.end()
+
+
+Words = Mapping[str, int | float | str]
+"""The numbers, or other words, that stand for words in C that is given."""
+
+_PASSED = re.compile(r"/\*.*?\*/|//[^\n]*|(?<![\w.])[A-Za-z_]\w*", re.S)
+
+
+@cache
+def text_of(file: str) -> str:
+    """The C of one of `templates/ops`."""
+    return (data_folder("templates") / "ops" / file).read_text(encoding="utf-8")
+
+
+def body_of(text: str, words: Words) -> str:
+    """C without its comments, and with numbers for words."""
+    plain = _PASSED.sub(lambda found: _spelled(found[0], words), text)
+    return "".join(f"{line.rstrip()}\n" for line in plain.splitlines() if line.strip())
+
+
+def _spelled(found: str, words: Words) -> str:
+    if found.startswith("/"):
+        return " "
+    value = words.get(found, found)
+    if isinstance(value, str):
+        return value
+    spelled = f"{value!r}f" if isinstance(value, float) else str(int(value))
+    return f"({spelled})" if value < 0 else spelled

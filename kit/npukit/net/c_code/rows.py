@@ -15,6 +15,7 @@ from typing import NamedTuple
 from npukit.errors import NpukitError
 from npukit.net.attributes import Pair, RowReads, Run, TvmCode
 from npukit.net.box import Box
+from npukit.net.c_code.function import Words
 from npukit.net.net import Net, Op
 
 Shape = tuple[int, ...]
@@ -265,3 +266,16 @@ def _closing(text: str, begin: int) -> int:
         if not depth:
             return place
     return len(text)
+
+
+_OF_BOX = {"anchors": 157, "centre": 53, "corners": 33}
+"""Cycles of a box without its scores, by the form of boxes."""
+
+
+def detections_steps(words: Words, form: str) -> Steps:
+    """The cycles of the code with these words."""
+    boxes, columns, first, passes, most = (
+        int(words[name]) for name in ("boxes", "columns", "first", "passes", "most_of_a_pass")
+    )
+    cycles = 85 + 35 * int(words["max_detections"]) + boxes * (_OF_BOX[form] + 9 * (columns - first))
+    return Steps(0, cycles=cycles + passes * (11 + most * (67 + 31 * boxes)))

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from npukit.net.attributes import Pair
+from npukit.net.c_code.function import body_of, text_of
 from npukit.net.c_code.rows import EACH, LOOP_CYCLES, NO_STEPS, Steps
-from npukit.net.c_code.template import body_of, text_of
 
 LOGARITHMS = np.rint(65536 * (np.log2(1 + np.arange(130) / 128) - np.arange(130) / 128)).astype(np.int32)
 """The height of the logarithm to base 2 above a straight line between two powers, in 128 segments."""

@@ -11,8 +11,8 @@ from typing import Any
 from tvm import relax
 from tvm.ir import Call, Op, make_node
 
+from npukit.net.c_code.function import Words, body_of
 from npukit.net.c_code.rows import NO_STEPS, Steps
-from npukit.net.c_code.template import Words, body_of
 from npukit.net.importer.expressions import callee
 
 OPERATOR = "call_dps_packed"

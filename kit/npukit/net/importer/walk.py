@@ -38,8 +38,7 @@ from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
 from npukit.net.ops import Attributes, Requantize, Reshape
 from npukit.net.ops.table import modules_of
-from npukit.net.passes.constants import fold_constants
-from npukit.net.passes.simplify import fold_padding
+from npukit.net.passes.simplify import fold_constants, fold_padding
 from npukit.net.tables import relu_table
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import plain_name

@@ -14,15 +14,16 @@ from npukit.net.attributes import Attributes, Padding, Pair
 from npukit.net.net import Net, Op
 from npukit.net.ops.fields import AxisRule, InputRule, of_window
 from npukit.net.ops.kind import Example, OpSpec, names
-from npukit.net.ops.shapes import Shape, images, windows
-from npukit.net.ops.windows import merge_cases, padded, split_cases, taps
-from npukit.net.overflow import reach, refuse_imprecise, refuse_wrapping
+from npukit.net.ops.shapes import Shape, images, merge_cases, padded, split_cases, taps, windows
 from npukit.net.requantize import (
     effective_scales,
     exact_scales,
     multiply_by_quantized_multiplier,
     output_channel_axis,
     quantization,
+    reach,
+    refuse_imprecise,
+    refuse_wrapping,
     requantization,
 )
 

@@ -15,8 +15,15 @@ from npukit.net.ops.convolution import finish, products_of_a_filter, sums_fit
 from npukit.net.ops.fields import AxisRule, InputRule, broadcast_rule, same_axes
 from npukit.net.ops.kind import Example, OpSpec, names
 from npukit.net.ops.shapes import Shape, together
-from npukit.net.overflow import reach, refuse_imprecise, refuse_wrapping, shifted
-from npukit.net.requantize import matmul_rescaling, quantization, rescale
+from npukit.net.requantize import (
+    matmul_rescaling,
+    quantization,
+    reach,
+    refuse_imprecise,
+    refuse_wrapping,
+    rescale,
+    shifted,
+)
 from npukit.net.tensor import transposed, untransposed
 
 _MATRIX = "constant w: int8[4,4] scale 1.0 zero 0 = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]"

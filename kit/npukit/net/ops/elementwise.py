@@ -14,13 +14,12 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Pair
 from npukit.net.net import Net, Op
-from npukit.net.ops.events import ENTRIES, Events, used
 from npukit.net.ops.fields import broadcast_part, elementwise, whole_operand
-from npukit.net.ops.kind import Example, OpSpec, Reference, Scales, names
+from npukit.net.ops.kind import ENTRIES, Events, Example, OpSpec, Reference, Scales, names, used
 from npukit.net.ops.shapes import Shape, broadcast
-from npukit.net.overflow import WAYS
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
+    WAYS,
     AddRescaling,
     add_rescaling,
     product_rescaling,

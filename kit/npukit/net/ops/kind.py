@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -11,7 +11,6 @@ import numpy as np
 from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops.events import Events
 from npukit.net.ops.fields import (
     Constant,
     InputRule,
@@ -23,6 +22,13 @@ from npukit.net.ops.fields import (
     whole_operand,
 )
 from npukit.net.ops.shapes import Shape
+
+LOW, HIGH, ROUNDED, TWICE = "clamped low", "clamped high", "first rounding", "rounding twice"
+CLOSE, HALF, TIES = "close to the next rounding", "second rounding", "negative ties"
+PADDING, ENTRIES, POOLED, BORDER = "padding", "table entries", "mean's rounding", "padding that never counts"
+
+Events = Iterator[tuple[str, np.ndarray]]
+"""Kinds of event, each with a mask [case, place] of the reached events."""
 
 Reference = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
 """Function that computes an op's output from its inputs. Activations have a leading case axis, constants have none."""
@@ -159,3 +165,12 @@ class OpSpec:
         whole = net.tensor(op.output).elements
         steps = self.steps(net, op, output) if self.steps else self.products(net, op) / whole
         return output.elements * (per_output + per_step * steps) + per_loop * self.loops(net, op, output)
+
+
+def any_of(events: np.ndarray) -> np.ndarray:
+    return np.asarray(events.reshape(len(events), -1).any(axis=1, keepdims=True))
+
+
+def used(entries: np.ndarray, size: int) -> np.ndarray:
+    """Mask of the used entries of a table of `size` entries."""
+    return np.stack([np.bincount(each.ravel(), minlength=size) > 0 for each in entries])

@@ -12,13 +12,22 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Padding, Pair
 from npukit.net.net import Net, Op
-from npukit.net.ops.events import BORDER, POOLED, Events, any_of
 from npukit.net.ops.fields import AxisRule, InputRule, of_window
-from npukit.net.ops.kind import Example, OpSpec, Reference, Scales, Watched, names, read_of_an_output
-from npukit.net.ops.shapes import Shape, check_axes, images, windows
-from npukit.net.ops.windows import merge_cases, padded, split_cases, taps
-from npukit.net.overflow import reach, refuse_wrapping, shifted
-from npukit.net.requantize import mean_rescaling, quantization, rescale
+from npukit.net.ops.kind import (
+    BORDER,
+    POOLED,
+    Events,
+    Example,
+    OpSpec,
+    Reference,
+    Scales,
+    Watched,
+    any_of,
+    names,
+    read_of_an_output,
+)
+from npukit.net.ops.shapes import Shape, check_axes, images, merge_cases, padded, split_cases, taps, windows
+from npukit.net.requantize import mean_rescaling, quantization, reach, refuse_wrapping, rescale, shifted
 
 _POOLED = "int8[1,1,1,4] scale 0.5 zero 0"
 

@@ -1,8 +1,10 @@
-"""Shapes: checks of input shapes and inference of output shapes, shared by several op kinds."""
+"""Shapes: checks of input shapes and inference of output shapes, shared by several op kinds, and sliding windows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.attributes import Padding, Pair
@@ -57,3 +59,32 @@ def check_axes(axes: tuple[int, ...], shape: Shape) -> None:
     """Raise an error if an axis is repeated or is not in the shape."""
     if len(set(axes)) != len(axes) or not all(0 <= axis < len(shape) for axis in axes):
         raise NpukitError(f"axes {axes} do not suit an input of shape {list(shape)}")
+
+
+def merge_cases(value: np.ndarray) -> np.ndarray:
+    """[case, N, H, W, C] reshaped to [image, H, W, C]."""
+    return value.reshape(-1, *value.shape[2:])
+
+
+def split_cases(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Images reshaped back to [case, *shape]."""
+    return value.reshape(-1, *shape)
+
+
+def padded(images: np.ndarray, padding: Padding, value: int) -> np.ndarray:
+    top, left, bottom, right = padding
+    if not any(padding):
+        return images
+    return np.pad(images, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=value)
+
+
+def taps(
+    source: np.ndarray, window: tuple[int, ...], strides: Pair, dilation: Pair, size: tuple[int, ...]
+) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Each tap (y, x) of a window in row-major order, with the inputs [image, *size, channel] at all positions."""
+    for y in range(window[0]):
+        for x in range(window[1]):
+            top, left = y * dilation[0], x * dilation[1]
+            rows = slice(top, top + (size[0] - 1) * strides[0] + 1, strides[0])
+            columns = slice(left, left + (size[1] - 1) * strides[1] + 1, strides[1])
+            yield y, x, source[:, rows, columns]

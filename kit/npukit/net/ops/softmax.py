@@ -13,13 +13,12 @@ from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.fixed_point import exp_of_negative, reciprocal_of_one_plus
 from npukit.net.net import Net, Op
-from npukit.net.ops.events import ENTRIES, HIGH, Events, any_of, used
 from npukit.net.ops.fields import first_of_part, whole_rows
-from npukit.net.ops.kind import Constant, Example, OpSpec, names
+from npukit.net.ops.kind import ENTRIES, HIGH, Constant, Events, Example, OpSpec, any_of, names, used
 from npukit.net.ops.shapes import same
-from npukit.net.overflow import WAYS
 from npukit.net.requantize import (
     SOFTMAX_INTEGER_BITS,
+    WAYS,
     doubling_high_multiply,
     quantization,
     rounding_shift_right,

@@ -15,8 +15,7 @@ from npukit.net.net import Net, Op
 from npukit.net.ops.convolution import KERNEL, grouped_product, products_of_a_filter, window_of_filter
 from npukit.net.ops.fields import AxisRule, InputRule, elementwise, last_axis, of_window, same_axes
 from npukit.net.ops.kind import MANY, Constant, Example, OpSpec, Scales
-from npukit.net.ops.shapes import Shape, windows
-from npukit.net.ops.windows import merge_cases, padded, split_cases, taps
+from npukit.net.ops.shapes import Shape, merge_cases, padded, split_cases, taps, windows
 from npukit.net.requantize import multiply_by_quantized_multiplier, quantization
 
 _TOTAL = (("b", 3), ("m", 1 << 30), ("s", 0))

@@ -1,4 +1,4 @@
-"""All op kinds by name: the `OPS` of every module of this room."""
+"""All op kinds by name: the `OPS` of every module of this room, and the multiply-accumulates of an op."""
 
 from __future__ import annotations
 
@@ -24,3 +24,12 @@ SPECS: Mapping[str, OpSpec] = {spec.kind: spec for module in modules_of(ops) for
 def output_shape(net: Net, op: Op) -> Shape:
     """The required shape of the op's output. Raises an error, without the op's name, if the inputs do not fit."""
     return SPECS[op.kind].shape(net, op)
+
+
+def macs(net: Net, op: Op) -> int:
+    """Multiply-accumulates of the op as modelled, padding included."""
+    return sum(SPECS[part.kind].products(net, part) for part in op.parts)
+
+
+def total_macs(net: Net) -> int:
+    return sum(macs(net, op) for op in net.ops)

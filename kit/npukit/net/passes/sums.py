@@ -1,7 +1,7 @@
-"""Splits along input channels: an op becomes ops of partial sums over slices of its input channels, and an op of their
-total.
+"""Splits along channels: an op becomes ops of partial sums over slices of its input channels, and an op of their total.
 
-Each op of partial sums can run on any PE and needs only its slice of weights and input.
+Each op of partial sums can run on any PE and needs only its slice of weights and input. An RMS norm is split likewise:
+each PE sums the squares of its own part of a row, so no PE needs the whole row.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.net import CORE, Net, Op
-from npukit.net.ops import Conv2d, Dense, Sums, Total
+from npukit.net.ops import Conv2d, Dense, Norm, NormBySquares, Squares, Sums, Total
 from npukit.net.requantize import requantization
 from npukit.net.tensor import Tensor
 
@@ -108,3 +109,30 @@ def _without_unread(net: Net) -> Net:
     unread = net.constants.keys() - read
     tensors = {name: tensor for name, tensor in net.tensors.items() if name not in unread}
     return replace(net, tensors=tensors, constants={n: v for n, v in net.constants.items() if n in read})
+
+
+PIECE = 16
+"""Elements per sum of squares: the outputs of a dense layer that the MAC array computes at once."""
+_REASON = "sums are added by the core"
+
+
+def has_squares(net: Net, op: Op) -> bool:
+    """True for an RMS norm of a single row of several pieces. With more rows, each PE has whole rows."""
+    if not isinstance(op.attributes, Norm) or op.attributes.centred:
+        return False
+    *rows, length = net.tensor(op.output).shape
+    return prod(rows) == 1 and length % PIECE == 0 and length > PIECE
+
+
+def cut_in_squares(net: Net, name: str) -> Net:
+    """The net with an RMS norm split in two: op `NAME_squares` sums the squares of each piece, and the norm reads the
+    sums."""
+    norm = next(op for op in net.ops if op.name == name)
+    attributes, source = norm.of(Norm), norm.inputs[0]
+    *rows, length = net.tensor(norm.output).shape
+    squares = Tensor(f"{norm.output}_squares", (*rows, length // PIECE, 1), "int32")
+    first = Op(f"{name}_squares", Squares(PIECE), (source,), (squares.name,)).placed(CORE, _REASON)
+    scaling = NormBySquares(attributes.epsilon, attributes.shift, attributes.clamp)
+    second = replace(norm, attributes=scaling, inputs=(source, squares.name, *norm.inputs[1:]))
+    ops = tuple(each for op in net.ops for each in ((first, second) if op is norm else (op,)))
+    return replace(net, ops=ops, tensors={**net.tensors, squares.name: squares})

@@ -15,7 +15,7 @@ import numpy as np
 
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d, DepthwiseConv2d, Softmax
-from npukit.net.ops.events import CLOSE, ENTRIES, HALF, HIGH, LOW, PADDING, ROUNDED, TIES, TWICE, Events, any_of
+from npukit.net.ops.kind import CLOSE, ENTRIES, HALF, HIGH, LOW, PADDING, ROUNDED, TIES, TWICE, Events, any_of
 from npukit.net.ops.softmax import exp_table
 from npukit.net.ops.table import SPECS
 from npukit.net.reference.interpreter import Held, evaluate, run_op

@@ -12,11 +12,10 @@ from math import prod
 
 from npukit.accel.interface import Accelerator
 from npukit.net.box import Box
-from npukit.net.cost import macs, total_macs
 from npukit.net.net import CORE, Net, Op, fuse
 from npukit.net.ops import Conv2d, Dense, Norm, Sums
-from npukit.net.passes.norms import PIECE, cut_in_squares, has_squares
-from npukit.net.passes.sums import cut_in_sums, name_of_part
+from npukit.net.ops.table import macs, total_macs
+from npukit.net.passes.sums import PIECE, cut_in_squares, cut_in_sums, has_squares, name_of_part
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.tensors.boxes import GRAINS, WIDE_GRAIN, grid, to_boxes
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from npukit.board.board import Board, Energy, EnergyLevel
-from npukit.net.cost import macs
 from npukit.net.net import CORE, Net
+from npukit.net.ops.table import macs
 from npukit.plan.ir.plan import Compute, Plan, Send, Step, Wait
 from npukit.plan.predict.noc import FrameTraffic, traffic_of
 from npukit.plan.tensors.core_cycles import (
