@@ -29,8 +29,7 @@ AS_NET = Ends()
 
 
 def applied(net: Net, declared: Declared, layout: Layout, ends: Ends = AS_NET) -> Net:
-    """The net with declared inputs and outputs, else with the types in the model's file. `layout`: of images in the
-    net."""
+    """The net with declared inputs and outputs, else with the file's types. `layout`: of the net's images."""
     known = by_name(declared.input, net.name, net.inputs)
     inputs: list[SensorInput] = []
     for name, dtype in zip(net.inputs, ends.inputs or [""] * len(net.inputs), strict=True):

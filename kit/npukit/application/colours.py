@@ -66,10 +66,7 @@ OF_BYTES: Mapping[str, Sequence[tuple[str, np.ndarray]]] = {
     "l": (("g", _BYTES >> 5 << 2), ("B", (_BYTES & 31) << 3 | (_BYTES & 31) >> 2)),
 }
 """Lookup tables from the low and the high byte of a 16-bit pixel to channels: five bits of red, six of green, five of
-blue.
-
-The highest bits of a channel also fill its missing lowest bits. The two parts of green are added.
-"""
+blue. The highest bits of a channel also fill its missing lowest bits. The two parts of green are added."""
 
 COLOURS: Mapping[str, Colour] = {
     "GREY": _packed("Y"),
@@ -91,10 +88,8 @@ COLOURS: Mapping[str, Colour] = {
 
 
 def weights_of(channels: str, pixels: int, wanted: str) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of each channel in each value of a cell's pixels, and the constants to add.
-
-    Each pixel takes its own luminance, if the channels have one for each pixel.
-    """
+    """Weights of each channel in each value of a cell's pixels, and the constants to add. Each pixel takes its own
+    luminance, if the channels have one for each pixel."""
     weights = np.zeros((pixels, len(wanted), len(channels)), np.int32)
     seen = 0
     for place, channel in enumerate(channels):
@@ -107,10 +102,8 @@ def weights_of(channels: str, pixels: int, wanted: str) -> tuple[np.ndarray, np.
 
 
 def mosaic_weights(pattern: str) -> np.ndarray:
-    """Weights, in quarters, of a window of 4 x 4 around a cell, for R, G and B of its four pixels.
-
-    A pixel of the colour keeps its value. Other pixels take the mean of the two or four nearest ones of this colour.
-    """
+    """Weights, in quarters, of a window of 4 x 4 around a cell, for R, G and B of its four pixels. A pixel of the
+    colour keeps its value. Other pixels take the mean of the two or four nearest ones of this colour."""
     weights = np.zeros((2, 2, 3, 4, 4), np.int32)
     for row, column, colour in np.ndindex(2, 2, 3):
         near = _nearest(pattern, (row + 1, column + 1), "RGB"[colour])

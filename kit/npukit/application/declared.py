@@ -50,11 +50,9 @@ class _Part(BaseModel):
 
 
 class Camera(_Part):
-    """A camera's image: bytes of the `colour`, rows and columns of the `size`.
-
-    The network cuts out `crop`, converts the colours to `sees`, the model's, scales the image to the model's size by
-    `resize`, and turns it to the right by `rotate` degrees.
-    """
+    """A camera's image: bytes of the `colour`, rows and columns of the `size`. The network cuts out `crop`, converts
+    the colours to `sees`, the model's, scales the image to the model's size by `resize`, and turns it to the right by
+    `rotate` degrees."""
 
     colour: Colours | None = None
     size: Annotated[Pair | None, BeforeValidator(_sides)] = None
@@ -67,10 +65,8 @@ class Camera(_Part):
 
 
 class Microphone(_Part):
-    """Sound as samples of 16 bits: `features` of windows at intervals of `hop` samples.
-
-    `new`: windows for which each frame brings samples. The network keeps earlier samples and features itself.
-    """
+    """Sound as samples of 16 bits: `features` of windows at intervals of `hop` samples. `new`: windows for which each
+    frame brings samples. The network keeps earlier samples and features itself."""
 
     features: Literal["log_mel", "mfcc"] | None = None
     rate: Positive = 16000
@@ -134,11 +130,8 @@ class SensorInput(Camera, Microphone):
 
 class Detections(_Part):
     """A detector's output as at most `detections` objects, highest score first, without boxes that overlap a higher
-    score's.
-
-    `scores`: the output with a score for each box and class. Without it scores follow the four numbers of each box.
-    `boxes`: the format of these four numbers. `anchors`: a file beside the model with an array (boxes, 4).
-    """
+    score's. `scores`: the output with a score for each box and class. Without it scores follow the four numbers of each
+    box. `boxes`: the format of these four numbers. `anchors`: a file beside the model with an array (boxes, 4)."""
 
     detections: Annotated[int | None, Field(ge=1, le=1 << 12)] = None
     boxes: Literal["corners", "centre", "anchors"] = "corners"

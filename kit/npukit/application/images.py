@@ -154,8 +154,7 @@ def _of_bytes(draft: Draft, name: str, order: str) -> tuple[str, str]:
 
 
 def _rotated(draft: Draft, name: str, degrees: int) -> str:
-    """The image turned to the right. A quarter turn exchanges rows and columns and reverses one of them; a half turn
-    reverses both."""
+    """The image turned to the right: rows and columns exchanged for a quarter turn, then reversed."""
     if degrees % 180:
         name = draft.moved(draft.before, name, (0, 2, 1, 3))
     _, rows, columns, _ = draft.tensors[name].shape
@@ -168,9 +167,7 @@ def _rotated(draft: Draft, name: str, degrees: int) -> str:
 
 def _sums(draft: Draft, name: str, weights: np.ndarray, more: np.ndarray, one: int, strides: Pair = (1, 1)) -> str:
     """(sum of weights x values + more + half of `one`) / `one`, rounded down. Values are 128 more than the integers.
-
-    Sums have twice their value, because requantisation halves and rounds them.
-    """
+    Sums have twice their value, because requantisation halves and rounds them."""
     shared = int(np.gcd.reduce([one, *weights.ravel()]))
     count, scale = len(weights), 0.5 * shared / one
     scales, values = Quantization((scale,) * count, (0,) * count, 0), (2 * weights // shared).astype(np.int8)

@@ -50,8 +50,7 @@ def sensor_shape(declared: SensorInput, shape: tuple[int, ...], layout: Layout) 
 
 
 def _with_steps(draft: Draft, declared: SensorInput, name: str, shape: tuple[int, ...], unit: float = 1.0) -> str:
-    """The result of a sensor's steps, of `shape` with channels last. `name`: the new input with the sensor's values, in
-    `unit`."""
+    """The result of a sensor's steps, of `shape` with channels last. `name`: the sensor's values, in `unit`."""
     return (with_sound if declared.features else with_image)(draft, declared, name, shape, unit)
 
 

@@ -21,10 +21,8 @@ from npukit.net.tensor import Quantization, Tensor
 def with_outputs(
     draft: Draft, declared: Sequence[WantedOutput], layout: Layout, real: Collection[int] = ()
 ) -> tuple[str, ...]:
-    """The outputs that replace the net's. `top` gives two outputs, indices and values.
-
-    `real`: numbers of the outputs to convert to float.
-    """
+    """The outputs that replace the net's. `top` gives two outputs, indices and values. `real`: numbers of the outputs
+    to convert to float."""
     wanted = {each.output: each for each in declared}
     outputs, scores = draft.net.outputs, [each.scores for each in declared if each.scores is not None]
     if len({*wanted, *scores}) != len(declared) + len(scores) or max([*wanted, *scores], default=0) >= len(outputs):

@@ -67,8 +67,7 @@ class _Step:
         return prod(self.shape) * np.dtype(self.dtype).itemsize
 
     def within(self, names: Mapping[str, str], tables: int) -> str:
-        """The C as a block within other C. `names`: the results' names there. `tables`: the number of tables before its
-        own."""
+        """The C as a block within other C. `names`: the results' names. `tables`: number of tables before its own."""
         operands = [*(names[each] for each in self.reads), *(f"p{tables + at}" for at in range(len(self.tables)))]
         words = {f"p{place}": operand for place, operand in enumerate(operands)}
         body = body_of(self.code, {**words, "output": names[self.name]})
@@ -85,8 +84,7 @@ def _step(name: str, reads: str, shape: tuple[int, ...], dtype: str = KIND, *tab
 
 @dataclass(frozen=True)
 class _Features:
-    """The computation of `count` features for each of `windows` windows. The first `kept` samples come from earlier
-    frames."""
+    """The computation of `count` features of `windows` windows. `kept` samples are of earlier frames."""
 
     declared: SensorInput
     windows: int
@@ -153,10 +151,8 @@ class _Features:
         return ends
 
     def at_once(self) -> tuple[str, list[np.ndarray], int, int]:
-        """The C of all steps, window by window, with its tables, bytes of working memory, and cycles of a window.
-
-        Large results lie in two buffers in turn, as only the next step reads a result.
-        """
+        """The C of all steps, window by window, with its tables, bytes of working memory, and cycles of a window. Large
+        results lie in two buffers in turn, as only the next step reads a result."""
         steps, rooms = self.steps(f"number_of_window * {self.declared.hop}"), ""
         names = {name: f"p{place}" for place, name in enumerate(self.given)} | {each.name: each.name for each in steps}
         names[steps[-1].name] = "features"
@@ -296,11 +292,8 @@ def mel(frequency: np.ndarray | float) -> np.ndarray:
 
 def filter_bank(declared: SensorInput, points: int, mels: int) -> tuple[np.ndarray, ...]:
     """Weights and their complements, in 1/4096. Then for each channel the first frequency, the index of the first
-    weight, and the number of weights.
-
-    Channels are triangles at equal distances on the mel scale. Each frequency is divided between its two neighbouring
-    channels.
-    """
+    weight, and the number of weights. Channels are triangles at equal distances on the mel scale. Each frequency is
+    divided between its two neighbouring channels."""
     low, high = mel(declared.low), mel(declared.high)
     centres = low + (high - low) / (mels + 1) * (np.arange(mels + 1) + 1)
     heights = mel(np.arange(points + 1) * (declared.rate / (2 * points)))

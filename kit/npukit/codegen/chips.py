@@ -18,10 +18,8 @@ START, DONE = "chips_start", "chip_done"
 
 
 def with_leader(programs: Sequence[Program], plan: Plan, board: Board) -> list[Program]:
-    """The programs of the root's chip, and a leader's program, which other chips run in place of the root's.
-
-    The root starts the leaders before the own chip's round, and waits for their answers afterwards.
-    """
+    """The programs of the root's chip, and a leader's program, which other chips run in place of the root's. The root
+    starts the leaders before the own chip's round, and waits for their answers afterwards."""
     if len(plan.chips) == 1:
         return list(programs)
     assert board.noc is not None

@@ -35,11 +35,8 @@ class Absolute:
 @dataclass(frozen=True)
 class Callee:
     """A function called by rows of a table, which hold its number. `pointers`: True for each argument that is an
-    address.
-
-    `checked`: the function returns 0 or an error code. `wait`: the function only starts the work, and the function
-    `wait` waits for the end.
-    """
+    address. `checked`: the function returns 0 or an error code. `wait`: the function only starts the work, and the
+    function `wait` waits for the end."""
 
     name: str
     pointers: tuple[bool, ...]
@@ -93,10 +90,8 @@ Member = Array | Record
 
 @dataclass(frozen=True)
 class Constants:
-    """The members in order, the offsets, the whole size, and the member that holds each symbol's bytes.
-
-    `near`: arrays beside the program's variables, outside this struct and not in the size.
-    """
+    """The members in order, the offsets, the whole size, and the member that holds each symbol's bytes. `near`: arrays
+    beside the program's variables, outside this struct and not in the size."""
 
     members: tuple[Member, ...]
     offsets: tuple[int, ...]

@@ -46,10 +46,8 @@ class StepOperand:
 
 @dataclass(frozen=True)
 class KernelStep:
-    """Calls of kernels, which complete `layer`. `checked`: the kernels return 0 or an error code.
-
-    `wait`: the calls only start the work, and this function waits for the end. `submitted`: a later step waits.
-    """
+    """Calls of kernels, which complete `layer`. `checked`: the kernels return 0 or an error code. `wait`: the calls
+    only start the work, and this function waits for the end. `submitted`: a later step waits."""
 
     calls: tuple[Call, ...]
     layer: int
@@ -217,8 +215,7 @@ def frame_as_c(function: TirFunction, place: Callable[[str, int], str], numbers:
 
 
 def with_purposes(body: str, steps: Sequence[FrameStep], pe: str) -> str:
-    """The statements of a frame, with the messages' contents as a comment on each send and wait. `pe`: a prefix that
-    names the PE."""
+    """The statements of a frame, with the messages' contents as comments. `pe`: a prefix that names the PE."""
     purposes = iter([step.purpose for step in steps if isinstance(step, SendStep | WaitStep)])
 
     def commented(call: re.Match[str]) -> str:

@@ -39,9 +39,7 @@ def generate(
     traces: bool = False,
 ) -> list[Sources]:
     """The sources of one program for each role of the plan's PEs. `build_id`: 16 bytes, which the device reports.
-
-    `traces`: the programs record when each step of a frame began.
-    """
+    `traces`: the programs record when each step of a frame began."""
     link_bytes = min(board.uart.receive_bytes, 0xFFFF)
     titles = Titles(c_string(plan.model), c_string(plan.board), build_id, link_bytes, traces)
     programs = gather_all(net, plan, board, accelerators)
@@ -55,10 +53,8 @@ def generate(
 
 
 def _room(board: Board, plan: Plan, program: Program) -> int:
-    """Bytes for constants and activations together on the program's PE: the memory without code and stack.
-
-    0 where PEs share one address space, as no two PEs can run one program there.
-    """
+    """Bytes for constants and activations together on the program's PE: the memory without code and stack. 0 where PEs
+    share one address space, as no two PEs can run one program there."""
     if board.shares_memory:
         return 0
     use = plan.by_pe[program.pe].memory

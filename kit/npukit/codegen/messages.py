@@ -91,8 +91,7 @@ class Descriptors:
         return destinations(f"{_symbol(number, 0)}_to", places, f"receivers of message {number}")
 
     def signals(self, number: int) -> Iterator[tuple[int, int, int]]:
-        """The destinations of a signal, each with the flag there and the tag. The last also increments the sender's
-        flag."""
+        """The destinations of a signal, with flag and tag. The last also increments the sender's flag."""
         landings = self._plan.messages[number].landings
         what = number % TAGS | (SIGNAL_THIS_CHIP if self._chips_alike else 0)
         for landing in landings:

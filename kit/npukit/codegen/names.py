@@ -27,11 +27,8 @@ class Names:
 
 
 def c_identifier(name: str) -> str:
-    """The name as a valid C identifier.
-
-    Names that end in `_` and a number clash with no keyword and no function of the C library or the firmware. Other
-    names get the suffix `_0`.
-    """
+    """The name as a valid C identifier. Names that end in `_` and a number clash with no keyword and no function of the
+    C library or the firmware. Other names get the suffix `_0`."""
     letters = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST_C_NAME]
     return (
         letters if _SAFE.match(letters) else f"{letters or 'unnamed'}_0" if letters[:1].isalpha() else f"t_{letters}_0"

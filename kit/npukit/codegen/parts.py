@@ -71,8 +71,7 @@ def lower_parts(net: Net, pe: PePlan, arena: Arena, engines: Mapping[str, Accele
 
 
 def _prototype(lowered: Lowered) -> str | None:
-    """The prototype of a plug-in's function, before constants move to the arena: the same whether constants are
-    streamed or not."""
+    """The prototype of a plug-in's function, before constants move: the same for streamed constants."""
     code = lowered.code
     if not isinstance(code, Call):
         return None

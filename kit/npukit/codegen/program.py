@@ -171,8 +171,7 @@ def _pieces(steps: Sequence[Step], parts: Sequence[Part]) -> Iterator[Piece]:
 def _runs(
     pieces: Iterator[Piece], apart: Callable[[int], bool] = lambda message: False, firsts: Collection[int] = ()
 ) -> Iterator[list[Piece]]:
-    """Group pieces into runs. Messages that are `apart` share no run with other messages. Each of `firsts` begins a new
-    run."""
+    """Group pieces into runs, each of `firsts` in a new one. Messages that are `apart` share no run with others."""
     run: list[Piece] = []
     for number, piece in enumerate(pieces):
         if run and (number in firsts or not _together(run[-1], piece, apart)):

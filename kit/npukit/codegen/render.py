@@ -127,8 +127,7 @@ def _events(role: Role) -> int:
 
 
 def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
-    """The parts of `net_run`: the statements of a frame, or a table of the frame's steps and the functions that it
-    calls."""
+    """The parts of `net_run`: the statements of a frame, or a table of its steps and called functions."""
     first = role.steps[0] if role.steps else None
     if not isinstance(first, TableStep):
         return {"first_step": None, "frame": _frame(role.steps, role, observable=True, traces=traces)}
@@ -241,11 +240,9 @@ def places_of(role: Role) -> Places:
 
 @dataclass(frozen=True)
 class Places:
-    """The C references to symbols: members of the constants, by `homes`, or else offsets in the arena.
-
-    `structs`: members that are a single struct. `words`: pointers in each PE's own data. `near`: members in the second
-    struct of constants, beside the variables.
-    """
+    """The C references to symbols: members of the constants, by `homes`, or else offsets in the arena. `structs`:
+    members that are a single struct. `words`: pointers in each PE's own data. `near`: members in the second struct of
+    constants, beside the variables."""
 
     homes: Mapping[str, str]
     structs: frozenset[str]
@@ -267,8 +264,7 @@ class Places:
         return f"(const void *)((const uint8_t *){member} + {offset})" if offset else member
 
     def field(self, value: Value) -> str:
-        """The C of a struct member's value. Constants become void pointers, as only the plug-in declares the member's
-        type."""
+        """The C of a struct member's value. Constants are void pointers: only the plug-in declares the type."""
         match value:
             case Number(address):
                 return f"(uint32_t){self.address(address.symbol, address.offset)}"
@@ -331,8 +327,7 @@ def _lines(numbers: Iterable[object]) -> str:
 
 
 def _buffers(role: Role) -> Iterator[dict[str, object]]:
-    """The buffers of the first PE that the C names: lines of the memory map. Buffers whose place differs between PEs
-    have no name."""
+    """The buffers of the first PE that the C names: none whose place differs between PEs."""
     program = role.first
     used = role.symbols() if role.own else program.offsets
     for buffer in program.arena.buffers.values():

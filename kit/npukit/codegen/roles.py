@@ -219,8 +219,7 @@ class _Kernels:
         return self._numbers[key]
 
     def called(self, program: Program) -> Mapping[Callee, Callee]:
-        """The functions that a table calls, from the program's names to names common to all programs. Kernels are named
-        by number."""
+        """The functions that a table calls, by the program's names, with common names: numbers for kernels."""
         if id(program) in self._called:
             return self._called[id(program)]
         common = self._called[id(program)] = dict[Callee, Callee]()
@@ -276,10 +275,8 @@ def _groups_that_fit(
 
 
 def _constant_bytes(program: Program) -> int:
-    """The bytes of a program's constants, with the words and tables of layers that sharing may add.
-
-    Equal constants of tiles of several frames count once.
-    """
+    """The bytes of a program's constants, with the words and tables of layers that sharing may add. Equal constants of
+    tiles of several frames count once."""
     words = sum(len(step.operands()) for step in program.steps)
     members = lay_out(program.arrays, program.records).bytes
     layers = LAYER_BYTES * _places(program) + LAYER_NUMBER_BYTES * len(program.layers)
@@ -292,10 +289,8 @@ def _places(program: Program) -> int:
 
 
 class _Identities:
-    """The identity of a program's data, independent of names: equal numbers mean equal bytes at any address.
-
-    `known`: the numbers, shared by all programs in a comparison.
-    """
+    """The identity of a program's data, independent of names: equal numbers mean equal bytes at any address. `known`:
+    the numbers, shared by all programs in a comparison."""
 
     def __init__(self, program: Program, known: dict[object, int], called: Mapping[Callee, Callee]) -> None:
         self._program, self._known, self._called = program, known, called
@@ -315,8 +310,7 @@ class _Identities:
         return lay_out(arrays, [record for record in self._program.records if chosen(self.of(record.symbol))])
 
     def of(self, symbol: str) -> int:
-        """The identity of a symbol's data, found after the identities of all data it refers to. No recursion: chains of
-        commands are long."""
+        """The identity of a symbol's data, found after all data it refers to. No recursion: chains are long."""
         wanted = [symbol]
         while wanted and symbol not in self._found:
             rows = self._records[wanted[-1]].rows if wanted[-1] in self._records else ()

@@ -40,10 +40,8 @@ class PeData:
 
 @dataclass(frozen=True)
 class OwnData:
-    """The own data of each PE of a role. `bytes`: reserved on every PE. `headers`: declare the structs.
-
-    `pages`: if orders lie in DRAM, the pages of each PE, with their total bytes.
-    """
+    """The own data of each PE of a role. `bytes`: reserved on every PE. `headers`: declare the structs. `pages`: if
+    orders lie in DRAM, the pages of each PE, with their total bytes."""
 
     bytes: int = 0
     pes: tuple[PeData, ...] = ()

@@ -27,11 +27,8 @@ from npukit.plan.ir.plan import Buffer, Plan, View
 
 @dataclass(frozen=True)
 class TensorRow:
-    """`struct net_tensor`. `meaning`: a description of the tensor.
-
-    `frame_stride`: bytes between the frames of a round, if evenly spaced. Otherwise `frame_offsets`, a table named
-    `offsets_name`.
-    """
+    """`struct net_tensor`. `meaning`: a description of the tensor. `frame_stride`: bytes between the frames of a round,
+    if evenly spaced. Otherwise `frame_offsets`, a table named `offsets_name`."""
 
     name: str
     meaning: str
@@ -133,8 +130,7 @@ def _layer_tile(program: Program, output: Operand) -> LayerTile:
 
 
 def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, tuple[Repeat, ...]]:
-    """The bytes of a contiguous run, and the loops over runs, for a box of `shape` in a dense buffer of the shape
-    `whole`."""
+    """The bytes of a contiguous run, and the loops over runs, of a box in a dense buffer of shape `whole`."""
     row_bytes = stride = item
     loops: list[Repeat] = []
     for size, room in zip(reversed(shape), reversed(whole), strict=True):

@@ -56,10 +56,8 @@ def taken(builder: relax.BlockBuilder, data: Any, axis: int, indices: Sequence[i
 def extremes(
     builder: relax.BlockBuilder, data: Any, count: int, axis: int = -1, *, largest: bool = True
 ) -> tuple[Any, Any]:
-    """The `count` largest or least numbers along an axis, in order, and their indices (int32), as loops.
-
-    Equal numbers keep their order. TVM's top-k has no code for a bare core.
-    """
+    """The `count` largest or least numbers along an axis, in order, and their indices (int32), as loops. Equal numbers
+    keep their order. TVM's top-k has no code for a bare core."""
     shape = [int(size) for size in data.ty.shape]
     if not shape or not -len(shape) <= axis < len(shape) or not 1 <= count <= shape[axis]:
         raise NpukitError(f"there is no top {count} along axis {axis} of an input of shape {shape}")

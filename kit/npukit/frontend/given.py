@@ -33,10 +33,8 @@ def made_by(
 
 
 def ops_of(model: str, custom: Mapping[str, str], there: Collection[str]) -> list[str]:
-    """The ops with C from the user. Raises an error for an op missing in `there`, the ops of the model.
-
-    The keys of `custom` are `NAME` for an op's first result and `NAME:1` for its second.
-    """
+    """The ops with C from the user. Raises an error for an op missing in `there`, the ops of the model. The keys of
+    `custom` are `NAME` for an op's first result and `NAME:1` for its second."""
     names = list(dict.fromkeys(re.sub(r":\d+$", "", name) for name in custom))
     unknown = next((name for name in names if name not in there), None)
     if unknown is not None:

@@ -66,10 +66,8 @@ def layout_of(path: Path) -> Layout:
 
 
 _HELD: dict[Path, IRModule] = {}
-"""Relax modules given through the Python API, by the path of a placeholder file.
-
-npukit never reads the placeholder back. TVM's JSON can name any TVM object, so npukit loads no module from a file.
-"""
+"""Relax modules given through the Python API, by the path of a placeholder file. npukit never reads the placeholder
+back. TVM's JSON can name any TVM object, so npukit loads no module from a file."""
 
 
 @contextmanager

@@ -40,10 +40,8 @@ State = tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of all gates, stacked. `first` multiplies the input, `second` the hidden state.
-
-    Order of an LSTM's gates: input, forget, output, cell. Order of a GRU's gates: update, reset, new.
-    """
+    """Weights of all gates, stacked. `first` multiplies the input, `second` the hidden state. Order of an LSTM's gates:
+    input, forget, output, cell. Order of a GRU's gates: update, reset, new."""
 
     first: np.ndarray
     second: np.ndarray
@@ -142,10 +140,8 @@ def _product(write: Writer, data: Any, weights: Weights, hidden: Any) -> Any:
 
 
 def gru_reset_first(write: Writer, data: Any, weights: Weights, state: State) -> State:
-    """Computes a GRU step. `data` includes the biases.
-
-    The reset gate scales the hidden state itself, as in ONNX by default.
-    """
+    """Computes a GRU step. `data` includes the biases. The reset gate scales the hidden state itself, as in ONNX by
+    default."""
     (hidden,), size, second = state, weights.hidden, weights.second
     opened, total = write.gates(data, 0, 2, size), write.gates(data, 2, 3, size)
     if hidden is None:

@@ -42,8 +42,7 @@ from npukit.templates import templates_in
 LINE = 116
 
 EXAMPLE = "selftest/main.c"
-"""Path of the example. Its folder is separate: an Arduino library compiles all C beside the header, and has a main
-already."""
+"""Path of the example, in a folder of its own, because an Arduino library compiles all C beside the header."""
 
 AUTHOR = "npukit"
 PROPERTIES = "library.properties"

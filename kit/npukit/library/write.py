@@ -36,10 +36,8 @@ class Exported:
 
 
 def export(build: Build, output: Path, portable: bool, labels: Path | None = None, *, force: bool = False) -> Exported:
-    """Write a Model Library Format archive if `output` ends in .tar, else a folder.
-
-    The folder must be new, empty, or with `force` an earlier export.
-    """
+    """Write a Model Library Format archive if `output` ends in .tar, else a folder. The folder must be new, empty, or
+    with `force` an earlier export."""
     properties = output / PROPERTIES
     earlier = properties.is_file() and f"\nauthor={AUTHOR} " in properties.read_text(encoding="utf-8", errors="replace")
     is_free = output.is_dir() and not any(output.iterdir())

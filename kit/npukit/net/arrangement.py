@@ -21,9 +21,7 @@ ONCE = Repeat(1, 0)
 @dataclass(frozen=True)
 class Arrangement:
     """A tensor in `bytes` of memory, its first element at `origin`, neighbours along each axis `strides` bytes apart.
-
-    The stored value, of type `dtype`, is the element minus `subtracted`.
-    """
+    The stored value, of type `dtype`, is the element minus `subtracted`."""
 
     bytes: int
     origin: int
@@ -42,8 +40,7 @@ class Arrangement:
         return memory
 
     def rows(self) -> tuple[int, tuple[Repeat, ...]]:
-        """The layout of element bytes by ascending address: bytes per contiguous row, and its repetitions, innermost
-        first."""
+        """The element bytes by ascending address: bytes per contiguous row, and repetitions, innermost first."""
         row_bytes = np.dtype(self.dtype).itemsize
         loops: list[Repeat] = []
         for stride, size in sorted(zip(self.strides, self.shape, strict=True)):

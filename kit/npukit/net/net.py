@@ -77,12 +77,9 @@ class Op:
 
 @dataclass(frozen=True)
 class Fused(Attributes):
-    """Ops that an accelerator runs as one op, in execution order. Only the last op's output is visible outside.
-
-    inputs: outside inputs of each part in turn. A tensor may appear twice. Tensors between parts belong to the net but
-    have no buffer in the plan. `whole`: the op must not be cut into tiles. `pattern`: name of the matching Relax
-    pattern.
-    """
+    """Ops that an accelerator runs as one op, in execution order. Only the last op's output is visible outside. inputs:
+    outside inputs of each part in turn. A tensor may appear twice. Tensors between parts belong to the net but have no
+    buffer in the plan. `whole`: the op must not be cut into tiles. `pattern`: name of the matching Relax pattern."""
 
     kind: ClassVar[str] = "fused"
     ops: tuple[Op, ...] = ()
@@ -100,11 +97,8 @@ def fuse(parts: Sequence[Op], *, whole: bool = False, pattern: str = "") -> Op:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A tensor kept from frame to frame.
-
-    Ops read the state as tensor `input`. The value of tensor `output` at the end of a frame is the state in the next
-    frame; `initial` is the state in the first frame.
-    """
+    """A tensor kept from frame to frame. Ops read the state as tensor `input`. The value of tensor `output` at the end
+    of a frame is the state in the next frame; `initial` is the state in the first frame."""
 
     input: str
     output: str
@@ -119,10 +113,8 @@ class State:
 
 @dataclass(frozen=True)
 class Net:
-    """Ops in execution order; tensors and constants by name.
-
-    Activations are NHWC. `inputs` and `outputs` are in the model's order and exclude `states`.
-    """
+    """Ops in execution order; tensors and constants by name. Activations are NHWC. `inputs` and `outputs` are in the
+    model's order and exclude `states`."""
 
     name: str
     inputs: tuple[str, ...]

@@ -38,8 +38,7 @@ def _scale(size: int, result: int, mode: str) -> np.float32:
 
 
 def linear(size: int, result: int, mode: str) -> tuple[tuple[int, int, int], ...]:
-    """The two neighbouring input positions of each output position, and the distance from the first in TFLite's steps
-    of 1/1024."""
+    """The two input positions around each output position, and 1024ths from the first, as in TFLite."""
     _scale(size, result, mode)
     if mode == "align_corners" and result > 1:
         step = (PLACE_UNIT * (size - 1) + (result - 1) // 2) // (result - 1)

@@ -27,8 +27,7 @@ def needs(net: Net, op: Op, output: Box) -> tuple[Box, ...]:
 
 
 def needs_of_many(rule: InputRule, outputs: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """The boxes of one input needed for an array of output boxes. `shape`: shape of the input. Both arrays are [box,
-    axis, start and stop]."""
+    """The boxes of one input, of shape `shape`, for output boxes. Both arrays: [box, axis, start and stop]."""
     result = np.empty((len(outputs), len(shape), 2), np.int64)
     for axis, (axis_rule, size) in enumerate(zip(rule, shape, strict=True)):
         if axis_rule.axis is None:

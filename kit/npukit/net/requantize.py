@@ -24,8 +24,7 @@ from npukit.net.tensor import Quantization
 ADD_LEFT_SHIFT = 20
 SOFTMAX_INTEGER_BITS = 5
 SATURATES = 512.0
-"""Factor from which every integer but 0 leaves the int8 range, whatever the zero point. Larger factors have the same
-effect."""
+"""Factor from which every integer but 0 leaves the int8 range. Larger factors have the same effect."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,7 @@ class Requantization:
 
 @dataclass(frozen=True)
 class AddRescaling:
-    """The factors of an addition. Both operands are shifted left by ADD_LEFT_SHIFT and rescaled; their sum is rescaled
-    to the output."""
+    """The factors of an addition: of both operands, shifted left by ADD_LEFT_SHIFT, and of their sum."""
 
     first: Multiplier
     second: Multiplier

@@ -85,8 +85,7 @@ def _is_stored(state: State) -> bool:
 
 
 def plain_name(name: str, kind: str, taken: Container[str]) -> str:
-    """An unused name that is safe in C, in file names and in the text form. `kind`: prefix if the name does not begin
-    with a letter."""
+    """An unused name, safe in C, files and text. `kind`: prefix if the name does not begin with a letter."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:LONGEST_NAME]
     plain = plain if plain[:1].isalpha() else f"{kind}_{plain.strip('_')}"
     numbered = (f"{plain}_{number}" for number in count(1))

@@ -44,10 +44,8 @@ class Range:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """A layer with weights: one weight per pair of channels and tap, or per channel and tap if `depthwise`.
-
-    The last axis of the weights is the input channel. The first axis is the output channel, or the last if `depthwise`.
-    """
+    """A layer with weights: one weight per pair of channels and tap, or per channel and tap if `depthwise`. The last
+    axis of the weights is the input channel. The first axis is the output channel, or the last if `depthwise`."""
 
     op: Op
     weights: np.ndarray

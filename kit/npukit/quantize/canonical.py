@@ -43,10 +43,8 @@ def canonical(module: IRModule) -> IRModule:
 
 
 def _folded(module: IRModule, *before: Any) -> IRModule:
-    """The module with constants folded and unread values removed.
-
-    TVM's folding first lowers every operator to loops, so it is applied only if there is something to fold.
-    """
+    """The module with constants folded and unread values removed. TVM's folding first lowers every operator to loops,
+    so it is applied only if there is something to fold."""
     canonical = tvm.transform.Sequential([*before, transforms.CanonicalizeBindings()])(module)
     for _ in range(FOLDINGS):
         computed = (value for _, value in bindings(canonical) if callee(value) or isinstance(value, relax.Tuple))

@@ -53,10 +53,8 @@ class OwnImport:
 
 @dataclass(frozen=True)
 class KeptLayers:
-    """The layers that stay in float in a network quantised here, by their names in the int8 network.
-
-    Dense layers read the layers `in_int16` in 16 bits.
-    """
+    """The layers that stay in float in a network quantised here, by their names in the int8 network. Dense layers read
+    the layers `in_int16` in 16 bits."""
 
     in_float: Sequence[str] = ()
     in_int16: Sequence[str] = ()

@@ -30,10 +30,8 @@ class Definitions(dict[Any, Any]):
 
 
 def normalized(builder: relax.BlockBuilder, call: Any) -> Any:
-    """The norm x / sqrt(mean square + epsilon), or x times the reciprocal root; None for other calls.
-
-    A layer norm subtracts the mean of x before; an RMS norm does not.
-    """
+    """The norm x / sqrt(mean square + epsilon), or x times the reciprocal root; None for other calls. A layer norm
+    subtracts the mean of x before; an RMS norm does not."""
     known = Definitions(builder)
     value, divisor = call.args
     if callee(call) == "multiply" and callee(resolve(value, known)) == "rsqrt":

@@ -23,9 +23,7 @@ BINS = 2048
 
 STEADY_BITS, SLACK = 8, 2.0**-10
 """Significant bits of a range's ends, and the excess, in steps of the last bit, that is rounded down instead of up.
-
-Processors and their mathematical functions differ in the last of 24 bits. A range wider by 0.4 % costs 0.03 dB.
-"""
+Processors and their mathematical functions differ in the last of 24 bits. A range wider by 0.4 % costs 0.03 dB."""
 
 
 @dataclass(frozen=True)

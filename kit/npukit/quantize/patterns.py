@@ -13,11 +13,8 @@ Patterns = Sequence[tuple[Any, ...]]
 
 
 def matched(module: IRModule, patterns: Patterns) -> dict[Any, str]:
-    """The match of each matched expression of `main`: the pattern's name and a number.
-
-    The module is unchanged, because npukit forms the matched ops only later. If matches overlap, the earlier pattern's
-    match counts, as in the pass.
-    """
+    """The match of each matched expression of `main`: the pattern's name and a number. The module is unchanged, because
+    npukit forms the matched ops only later. If matches overlap, the earlier pattern's match counts, as in the pass."""
     found: dict[Any, str] = {}
     for number, (name, matches) in enumerate(_matches(module, patterns)):
         expressions = list(matches.values())

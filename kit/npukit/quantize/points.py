@@ -26,10 +26,8 @@ OF_ONE_NUMBER = (*FUNCTIONS, *WITH_ATTRIBUTES)
 
 @dataclass
 class Points:
-    """`quantised`: variables whose values become int8 tensors. `quantizer` may change their scales.
-
-    A variable's `leaf` is the quantised tensor from which it is computed element by element, or the variable itself.
-    """
+    """`quantised`: variables whose values become int8 tensors. `quantizer` may change their scales. A variable's `leaf`
+    is the quantised tensor from which it is computed element by element, or the variable itself."""
 
     module: IRModule
     quantizer: Quantizer = unchanged
@@ -113,10 +111,8 @@ class Points:
         return self
 
     def _relate(self, variable: Any, value: Any) -> None:
-        """Finds the leaf of a variable, or the op activated by the variable.
-
-        Only a function of a single number per element has them: all its constants are single numbers.
-        """
+        """Finds the leaf of a variable, or the op activated by the variable. Only a function of a single number per
+        element has them: all its constants are single numbers."""
         if self.inside(variable) is not None or callee(value) not in OF_ONE_NUMBER:
             return
         leaves = {self.leaf(source) for source in variables(value)}

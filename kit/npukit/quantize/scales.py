@@ -22,10 +22,8 @@ INTEGER_RANGES = {"int8": (-128, 127), "int4": (-8, 7)}
 """Least and largest integer of each type that a quantizer may give. Activations are always int8."""
 
 Quantizer = Callable[[Tensor, np.ndarray | None], Tensor]
-"""Replaces npukit's choice of a tensor's scales and type by a choice that the hardware supports.
-
-The second argument contains the real values of a constant; None for an activation.
-"""
+"""Replaces npukit's choice of a tensor's scales and type by a choice that the hardware supports. The second argument
+contains the real values of a constant; None for an activation."""
 
 
 def unchanged(tensor: Tensor, values: np.ndarray | None) -> Tensor:

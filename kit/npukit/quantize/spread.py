@@ -22,11 +22,9 @@ LEAST = 2.0**-8
 """Least factor of a channel, relative to the largest channel."""
 
 FEW_NUMBERS, TAIL = 1024, 3
-"""Least range of a channel with fewer than FEW_NUMBERS numbers, because their maximum says little about others.
-
-The range is TAIL times the root of the mean of the numbers' squares, weighted by the squares. This mean is large for a
-channel of few large numbers.
-"""
+"""Least range of a channel with fewer than FEW_NUMBERS numbers, because their maximum says little about others. The
+range is TAIL times the root of the mean of the numbers' squares, weighted by the squares. This mean is large for a
+channel of few large numbers."""
 
 Factors = Mapping[Any, np.ndarray]
 """Factors of the channels of results, at most 1. Results are divided by their factors before quantisation."""
@@ -66,10 +64,8 @@ def dense_input(points: Points, variable: Any) -> Any:
 
 
 def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Factors, dict[Any, ObservedRange]]:
-    """The factors, and the ranges of the divided results. `peaks`: largest magnitude of each channel.
-
-    Results in `shared` get the square root of the factors, because weights absorb the other half of the difference.
-    """
+    """The factors, and the ranges of the divided results. `peaks`: largest magnitude of each channel. Results in
+    `shared` get the square root of the factors, because weights absorb the other half of the difference."""
     largest = {variable: max(float(peak.max()), LEAST) for variable, peak in peaks.items()}
     factors = {variable: np.maximum(peak / largest[variable], LEAST) for variable, peak in peaks.items()}
     factors |= {variable: np.sqrt(factors[variable]) for variable in shared}

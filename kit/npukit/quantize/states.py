@@ -50,10 +50,8 @@ def _numbered(name: str, stem: str, names: Sequence[str], said: str) -> int:
 @dataclass(frozen=True)
 class Frames:
     """A float module running over calibration data, frame by frame. Yields inputs and values of the chosen variables.
-
     All cases form one stream, in which each frame finds the states left by the frame before. The data have no arrays
-    for states.
-    """
+    for states."""
 
     run: Run
     states: Sequence[StatePair]

@@ -51,10 +51,8 @@ NOTHING_WIDE = Wide()
 
 
 def in_bytes(builder: relax.BlockBuilder, value: Any, chosen: Quantization) -> Any:
-    """The rows of a value's upper bytes, followed by the rows of the lower bytes.
-
-    Each element is computed independently, so that PEs may share the row of a single token.
-    """
+    """The rows of a value's upper bytes, followed by the rows of the lower bytes. Each element is computed
+    independently, so that PEs may share the row of a single token."""
 
     def byte(steps: Any) -> Any:
         rounded: Any = te.max(te.min(te.round(steps), 127.0), -128.0)

@@ -31,9 +31,7 @@ MOST_TERMS = 128
 @dataclass(frozen=True)
 class Sum:
     """A block with a sum. `around`: extents of the loops around it. `over`: extents of the loops over its terms.
-
-    `reads`: for each tensor and axis, the loops that determine the index.
-    """
+    `reads`: for each tensor and axis, the loops that determine the index."""
 
     name: str
     around: tuple[int, ...]

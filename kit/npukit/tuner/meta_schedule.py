@@ -52,10 +52,8 @@ def searches_for(kernel: LoopKernel, best: LoopArrangement, cost: int, known: It
 
 
 class LoopSearch:
-    """The search over one kernel's loops. `apart`: compute operands in advance, not at the point of use.
-
-    Choices in `known` are not proposed again.
-    """
+    """The search over one kernel's loops. `apart`: compute operands in advance, not at the point of use. Choices in
+    `known` are not proposed again."""
 
     def __init__(self, function: Any, apart: bool, known: set[str]) -> None:
         schedule = opened(function)
@@ -111,8 +109,7 @@ class LoopSearch:
         return predicted(self.sums, self._tiling(trace))
 
     def _generate(self) -> bool:
-        """Request a batch of proposals. False at the end. The search expects results in its own order, but reads only
-        recorded ones."""
+        """Request a batch of proposals. False at the end. The search reads only recorded results."""
         try:
             candidates = self._context.generate_measure_candidates()
         except RuntimeError:  # TVM gives up: the kernel keeps the best choice found
@@ -156,8 +153,7 @@ class LoopSearch:
 
 
 def _in_order(terms: Sequence[int], over: Sequence[int]) -> tuple[int, ...]:
-    """The largest inner factors that preserve the order of terms: a loop may be split only if all loops inside it are
-    whole."""
+    """The largest inner factors that keep the terms' order: all loops inside a split loop must be whole."""
     whole = [tuple(terms[place + 1 :]) == tuple(over[place + 1 :]) for place in range(len(terms))]
     return tuple(turns if able else 1 for turns, able in zip(terms, whole, strict=True))
 

@@ -110,8 +110,7 @@ class Tuner:
         return Tuned(baseline.unit, baseline.cost, after, trials, seconds, chosen, str(self._path))
 
     def _proposals(self, deadline: float, baseline: Trial) -> Iterator[Choices]:
-        """New proposals: first the next choice of all parameters measured by layers, together; then choices of the
-        frame."""
+        """New proposals: first together for all parameters measured by layers, then choices of the frame."""
         yield from self._together([parameter for parameter in self._parameters.values() if parameter.layers])
         if self._loops:
             self._searches = LoopSearches(

@@ -27,10 +27,8 @@ Access = Literal["value", "place", "read", "write"]
 
 @dataclass(frozen=True)
 class TirParameter:
-    """A parameter of a function: a number, or a pointer to numbers that the function reads or writes.
-
-    `place`: a pointer whose address alone is used. There may be hundreds of places, while TVM expects few pointers.
-    """
+    """A parameter of a function: a number, or a pointer to numbers that the function reads or writes. `place`: a
+    pointer whose address alone is used. There may be hundreds of places, while TVM expects few pointers."""
 
     name: str
     dtype: str
@@ -114,8 +112,7 @@ class Local:
 def define(
     name: str, parameters: Sequence[TirParameter], body: Callable[..., None], *, result: str | None = None
 ) -> TirFunction:
-    """Build a TIR function. `body`: emits the statements, given an array for each pointer and an expression for each
-    number."""
+    """Build a TIR function. `body` emits statements, given an array or a number for each parameter."""
     with IRBuilder() as made, builder.prim_func():
         builder.func_name(name)
         builder.func_attr({"global_symbol": name})

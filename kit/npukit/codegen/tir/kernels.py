@@ -25,8 +25,7 @@ from npukit.net.ops.table import modules_of
 KERNELS: Mapping[str, Callable[..., None]] = {
     kind: body for module in modules_of(ops) for kind, body in getattr(module, "KERNELS", {}).items()
 }
-"""The writer of each kind's statements: (tile, inputs..., constants..., output). Each module of the room names its
-own."""
+"""The writer of each kind's statements, from every module: (tile, inputs..., constants..., output)."""
 
 _INPUT_NAMES = {1: ["input"], 2: ["first", "second"]}
 

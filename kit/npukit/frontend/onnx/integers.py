@@ -55,10 +55,8 @@ def conv_integer(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
 
 
 def _met(weights: np.ndarray, axis: int, inside: np.ndarray) -> np.ndarray:
-    """Sums of weights along an axis for each position of the window, without weights on padding.
-
-    `inside`: for each position and tap, True if the tap meets the image.
-    """
+    """Sums of weights along an axis for each position of the window, without weights on padding. `inside`: for each
+    position and tap, True if the tap meets the image."""
     positions = inside[:1] if np.all(inside == inside[0]) else inside
     return np.moveaxis(np.tensordot(weights, positions.astype(np.int32), ([axis], [1])), -1, axis)
 
@@ -75,10 +73,8 @@ def matmul_integer(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
 
 
 def _moved_weights(data: Any, zero: Any, weights: Any, params: Any) -> np.ndarray | None:
-    """The weights of a layer on uint8 data with a single zero point known only at run time; None for other layers.
-
-    The layer's sums are computed in int8, then corrected by the zero point.
-    """
+    """The weights of a layer on uint8 data with a single zero point known only at run time; None for other layers. The
+    layer's sums are computed in int8, then corrected by the zero point."""
     open_zero = zero is not None and known(zero, params) is None and all(int(size) == 1 for size in zero.ty.shape)
     return known(weights, params) if open_zero and str(data.ty.dtype) == "uint8" else None
 

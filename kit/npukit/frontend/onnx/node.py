@@ -68,10 +68,8 @@ def refuse_contradictions(node: onnx.NodeProto, given: Mapping[str, Any], inputs
 
 
 def schema_of(kind: str, opset: int, domain: str = "") -> Any:
-    """The definition of an op in an opset, or in the newest opset for a younger op.
-
-    `folded` may write Where in opsets without Where.
-    """
+    """The definition of an op in an opset, or in the newest opset for a younger op. `folded` may write Where in opsets
+    without Where."""
     try:
         return onnx.defs.get_schema(kind, opset, domain)
     except onnx.defs.SchemaError:

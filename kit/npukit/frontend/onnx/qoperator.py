@@ -51,11 +51,9 @@ class Rewriting:
 
 @dataclass(frozen=True)
 class Rule:
-    """The float op of a QLinear op, and the indices of the op's inputs.
-
-    An operand has three inputs: values, scale, zero point. The result has a scale and a zero point, the bias neither:
-    its units are the product of both operands' scales.
-    """
+    """The float op of a QLinear op, and the indices of the op's inputs. An operand has three inputs: values, scale,
+    zero point. The result has a scale and a zero point, the bias neither: its units are the product of both operands'
+    scales."""
 
     kind: str
     operands: tuple[int, ...]

@@ -55,10 +55,8 @@ def translated(archive: BytesIO) -> IRModule:
 
 
 def _changed_buffers(program: torch.export.ExportedProgram) -> dict[str, str]:
-    """Turns buffers changed by the program into ordinary inputs and outputs.
-
-    Returns the name of the output with the new value, by the buffer's name as an input.
-    """
+    """Turns buffers changed by the program into ordinary inputs and outputs. Returns the name of the output with the
+    new value, by the buffer's name as an input."""
     inputs, results = program.graph_signature.input_specs, program.graph_signature.output_specs
     held = {spec.target: spec.arg.name for spec in inputs if spec.kind == InputKind.BUFFER}
     changes = [spec for spec in results if spec.kind == OutputKind.BUFFER_MUTATION]

@@ -173,10 +173,8 @@ def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
 
 
 def _value(data: bytes, model: Any, tensor: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
-    """The value of a constant as stored in the file; zeros for a variable; None for other tensors.
-
-    A variable holds an op's state and is zero before each frame.
-    """
+    """The value of a constant as stored in the file; zeros for a variable; None for other tensors. A variable holds an
+    op's state and is zero before each frame."""
     if tensor.Buffer() >= model.BuffersLength():
         raise ValueError("a tensor names a buffer that is not there")
     if tensor.IsVariable() and dtype in DTYPES.values():
@@ -233,12 +231,9 @@ VECTORS = {
 
 
 def densified(stored: np.ndarray, sparsity: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The dense constant. `stored`: the stored numbers; `sparsity`: their layout.
-
-    A constant is stored axis by axis, in an order of its own. A dense axis has all indices. A sparse axis lists the
-    indices present for each position along the preceding axes. An axis may be split into blocks, whose inner axes come
-    last.
-    """
+    """The dense constant. `stored`: the stored numbers; `sparsity`: their layout. A constant is stored axis by axis, in
+    an order of its own. A dense axis has all indices. A sparse axis lists the indices present for each position along
+    the preceding axes. An axis may be split into blocks, whose inner axes come last."""
     order = np.asarray(sparsity.TraversalOrderAsNumpy()).ravel()
     blocks = np.asarray(sparsity.BlockMapAsNumpy() if sparsity.BlockMapLength() else ()).ravel()
     places = _places(sparsity, prod(shape))

@@ -185,10 +185,8 @@ def cumulative_sum(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def cast(emitter: Emitter, op: TfliteOp) -> None:
-    """Converts integers as stored, regardless of scales. A float loses its fraction.
-
-    A float is first limited to the integer type's range. C does not define the conversion of others.
-    """
+    """Converts integers as stored, regardless of scales. A float loses its fraction. A float is first limited to the
+    integer type's range. C does not define the conversion of others."""
     data, wanted = emitter.value(op.inputs[0]), emitter.tensor(op.outputs[0]).dtype
     given = emitter.tensor(op.inputs[0]).dtype
     if wanted == "bool":

@@ -30,10 +30,8 @@ def name_of(kind: str) -> str:
 
 @dataclass(frozen=True)
 class TfliteTensor:
-    """A tensor's declaration. `value`: a constant's value; `has_shape`: the shape is stated, at least in part.
-
-    `open`: the shape with 0 for open sizes. `shape` holds their default values.
-    """
+    """A tensor's declaration. `value`: a constant's value; `has_shape`: the shape is stated, at least in part. `open`:
+    the shape with 0 for open sizes. `shape` holds their default values."""
 
     name: str
     shape: tuple[int, ...]
@@ -46,10 +44,8 @@ class TfliteTensor:
 
 @dataclass(frozen=True)
 class TfliteOp:
-    """An op of the file. `options`: the table of options; `custom`: the bytes of a custom op's options.
-
-    A convolution inside dilating ops also has `dilation` and `padding` (top, left, bottom, right).
-    """
+    """An op of the file. `options`: the table of options; `custom`: the bytes of a custom op's options. A convolution
+    inside dilating ops also has `dilation` and `padding` (top, left, bottom, right)."""
 
     index: int
     kind: str
@@ -62,10 +58,8 @@ class TfliteOp:
 
 
 def options_of(op: TfliteOp) -> dict[str, Any]:
-    """The numeric options of a custom op by name, from a flexbuffers map; empty if the bytes are no map.
-
-    Other values are not decoded: a few bytes can claim to be vectors of any length.
-    """
+    """The numeric options of a custom op by name, from a flexbuffers map; empty if the bytes are no map. Other values
+    are not decoded: a few bytes can claim to be vectors of any length."""
     try:
         options: Any = flexbuffers.GetRoot(op.custom).AsMap
         OPERANDS.check(len(options), "a custom op")

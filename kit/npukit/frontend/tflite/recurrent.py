@@ -71,10 +71,8 @@ def _rounded(write: Callable[[Any], Any], value: Any, tensor: TfliteTensor) -> A
 
 
 def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
-    """Emits the layer as computed by TFLite Micro's kernel.
-
-    Each step computes the gates, the cell and the hidden state. All elements of each are independent.
-    """
+    """Emits the layer as computed by TFLite Micro's kernel. Each step computes the gates, the cell and the hidden
+    state. All elements of each are independent."""
     data, time = emitter.value(op.inputs[INPUT]), 0 if op.options["TimeMajor"] else 1
     shape, states = emitter.shape(data), op.inputs[STATES:NORMS]
     hidden, cell = (emitter.value(at) if op.outputs[1:] else _zero_state(emitter, at, data) for at in states)

@@ -230,9 +230,7 @@ def _sum(emitter: Emitter, first: Any, second: Any, kind: str) -> Any:
 
 def _stacker(emitter: Emitter, op: TfliteOp) -> None:
     """Inputs: frame, last frames, number of waiting frames. Outputs: last frames, True if enough frames wait, states.
-
-    The frames before the first are taken as copies of the first.
-    """
+    The frames before the first are taken as copies of the first."""
     data, held, wait = (emitter.value(index) for index in op.inputs)
     options, (channels,), (size,) = options_of(op), emitter.shape(data), emitter.shape(held)
     frames = size // channels

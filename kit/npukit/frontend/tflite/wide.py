@@ -64,11 +64,8 @@ TABLE_STEPS = 512
 
 
 def by_width(wide: Converter, usual: Converter) -> Converter:
-    """Selects `wide` if first input and first output are int16, else `usual`.
-
-    A 16-bit input and its 16-bit result must have zero point 0, as in TFLite. A 16-bit result of an 8-bit input may
-    have another zero point, as from softmax.
-    """
+    """Selects `wide` if first input and first output are int16, else `usual`. A 16-bit input and its 16-bit result must
+    have zero point 0, as in TFLite. A 16-bit result of an 8-bit input may have another zero point, as from softmax."""
 
     def convert(emitter: Emitter, op: TfliteOp) -> None:
         ends = op.inputs[0], op.outputs[0]

@@ -48,9 +48,7 @@ def _conv2d(weights: np.ndarray, *windows: Any) -> Layer:
 
 def transpose_conv(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], Pair, Sequence[int]]) -> None:
     """One convolution computes all phases at each input element. The phases are then interleaved to rows and columns.
-
-    `places`: height and width of the result, the strides, and the padding before the first row and column.
-    """
+    `places`: height and width of the result, the strides, and the padding before the first row and column."""
     weights, data = emitter.constant(op.inputs[1]), emitter.value(op.inputs[0])
     sides = zip(emitter.shape(data)[1:3], weights.shape[1:3], places[1], places[2], places[0], strict=True)
     axes = [PhasedAxis(*map(int, each)) for each in sides]
@@ -79,10 +77,8 @@ def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def _made(emitter: Emitter, op: TfliteOp, data: relax.Expr, weights: np.ndarray, layer: Layer) -> relax.Expr:
-    """Sums of 64 bits, or of 32 bits for a 32-bit bias, requantised by channel.
-
-    If the weights have more channels than the bias, the bias is repeated.
-    """
+    """Sums of 64 bits, or of 32 bits for a 32-bit bias, requantised by channel. If the weights have more channels than
+    the bias, the bias is repeated."""
     if weights.dtype != np.int8:
         raise NpukitError(f"its weights are {weights.dtype}, not int8")
     stated = [index for index in op.inputs[2:] if index >= 0]

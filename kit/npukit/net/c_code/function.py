@@ -79,10 +79,8 @@ def math_functions(code: str) -> frozenset[str]:
 
 
 def check_code(code: str) -> None:
-    """An error if this is not made of the tokens of plain arithmetic: a net may come from a file.
-
-    So nothing in it can have a compiler read another file. What it does when it is run is for the sandbox to bound.
-    """
+    """An error if this is not made of the tokens of plain arithmetic: a net may come from a file. So nothing in it can
+    have a compiler read another file. What it does when it is run is for the sandbox to bound."""
     if len(code) > MOST_CHARACTERS:
         raise NpukitError(f"its code has {len(code):,} characters; npukit takes {MOST_CHARACTERS:,}")
     place = 0

@@ -29,11 +29,9 @@ WHOLE_OUTPUT = "output"
 
 @dataclass(frozen=True)
 class Rows:
-    """A loop, or two nested loops, over the first long axes of the output.
-
-    `axes`: the first long axis of each array. `spans`: what the positions of the output's axes read of an array along
-    its axes from `axes` on; an array without spans is read as a whole. `moves`: those of `RowReads`.
-    """
+    """A loop, or two nested loops, over the first long axes of the output. `axes`: the first long axis of each array.
+    `spans`: what the positions of the output's axes read of an array along its axes from `axes` on; an array without
+    spans is read as a whole. `moves`: those of `RowReads`."""
 
     loop: int
     shapes: Mapping[str, Shape]
@@ -179,8 +177,7 @@ def _read(window: Window | None, shape: Shape, count: int) -> RowReads:
 
 
 def check_rows(net: Net, op: Op, attributes: TvmCode) -> None:
-    """Raise an error if the stated rows do not match the shapes and the loops of the code: a net may come from a
-    file."""
+    """Raise an error if rows, perhaps from a file, do not match the shapes and the loops of the code."""
     if not attributes.rows:
         return
     shapes = [net.tensor(name).shape for name in (op.output, *op.inputs)]
@@ -216,10 +213,8 @@ def _lies(low: int, high: int, moved: int, size: int) -> bool:
 
 
 def part_of(code: str, rows: Rows, output: Box) -> str:
-    """The code for a box of the output. Each array begins with the first element of its box.
-
-    Loops count from 0 if each step does what the step before does further on: parts of equal size have equal code.
-    """
+    """The code for a box of the output. Each array begins with the first element of its box. Loops count from 0 if each
+    step does what the step before does further on: parts of equal size have equal code."""
     headers = _headers(code, rows.loop, len(rows.cut))
     turns, body = rows.turns(output), code[headers[-1].end() :]
     begins = {name: rows.begin(name, output) for name in rows.spans}

@@ -17,16 +17,14 @@ _SPELLED = re.compile(r"(\d+) sums side by side along loop (\d+), (\d+) terms a 
 
 @dataclass(frozen=True)
 class Nest:
-    """Innermost iterations of a sum: the turns split off from each loop around the sum, and from each loop over its
-    terms."""
+    """Innermost turns of a sum: those split off from each loop around it, and from each loop over terms."""
 
     inside: tuple[int, ...]
     terms: tuple[int, ...]
 
 
 class LoopArrangement(Protocol):
-    """The arrangement of a kernel's loops. No arrangement changes the order of a sum's terms, so results stay identical
-    bit for bit."""
+    """The arrangement of a kernel's loops. All arrangements keep the order of terms, so results are equal."""
 
     @property
     def apart(self) -> bool:
@@ -40,11 +38,9 @@ class LoopArrangement(Protocol):
 
 @dataclass(frozen=True)
 class Blocking:
-    """Equal blocking of all sums: `factor` neighbouring sums side by side, `unroll` terms unrolled.
-
-    Neighbours lie along the loop around the sum with index `axis`, counted from the innermost. `rows` neighbours along
-    loop `across` share loaded values. A loop whose extent is not divisible stays as it is.
-    """
+    """Equal blocking of all sums: `factor` neighbouring sums side by side, `unroll` terms unrolled. Neighbours lie
+    along the loop around the sum with index `axis`, counted from the innermost. `rows` neighbours along loop `across`
+    share loaded values. A loop whose extent is not divisible stays as it is."""
 
     axis: int = 0
     factor: int = 1
@@ -113,8 +109,7 @@ def _fits(factors: Sequence[int], loops: Sequence[int]) -> bool:
 
 
 def _in_order(nest: Nest, over: Sequence[int]) -> bool:
-    """True if the terms keep their order: when a loop over terms is split, all loops inside it must be innermost
-    entirely."""
+    """True if terms keep their order: all loops inside a split loop over terms must be innermost entirely."""
     split = next((place for place, turns in enumerate(nest.terms) if turns > 1), len(over))
     return all(turns == size for turns, size in list(zip(nest.terms, over, strict=True))[split + 1 :])
 

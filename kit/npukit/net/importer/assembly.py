@@ -68,8 +68,7 @@ class NetInMaking:
         return name
 
     def constant(self, name: str, value: np.ndarray, quantization: Quantization | None) -> str:
-        """Add a constant and return its name. Equal constants, such as the weights of each step of a layer, are added
-        once."""
+        """Add a constant and return its name. Equal constants, as of the steps of a layer, are added once."""
         plain = np.ascontiguousarray(value).reshape(value.shape)
         content = str(value.dtype), value.shape, hashlib.sha256(plain.data).digest(), quantization
         if content in self._alike:

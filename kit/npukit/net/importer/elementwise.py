@@ -25,8 +25,7 @@ Operand = AxesView | IntegerConstant
 
 
 def select(walk: Walk, site: Site) -> AxesView:
-    """Import a select. Both operands are first requantised to the output's quantisation; the condition is a separate
-    tensor."""
+    """Import a select. Both operands get the output's quantisation; the condition is a separate tensor."""
     condition, *rest = site.core.args
     operands = [_operand(walk, argument) for argument in rest]
     first, second = (each and requantized(walk, each, site.quantization) for each in operands)

@@ -69,10 +69,8 @@ def title_of(variable: Any, titles: Sequence[str]) -> str:
 
 
 def callee(expression: Any) -> str:
-    """The operator's name: `nn.conv2d` for a call of relax.nn.conv2d, empty for other expressions.
-
-    A part of a tuple is `split_part`, because only split has several results here.
-    """
+    """The operator's name: `nn.conv2d` for a call of relax.nn.conv2d, empty for other expressions. A part of a tuple is
+    `split_part`, because only split has several results here."""
     if isinstance(expression, relax.TupleGetItem):
         return "split_part"
     operator = expression.op if isinstance(expression, Call) else None

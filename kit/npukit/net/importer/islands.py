@@ -377,10 +377,8 @@ class _Island:
         return [source if isinstance(source, AxesView) else known(source) for source in self._activations]
 
     def _orders(self) -> Iterator[Order]:
-        """The memory order of the result's axes, then of each parameter's axes.
-
-        An elementwise result takes the memory order of its largest operand, so nothing has to be transposed.
-        """
+        """The memory order of the result's axes, then of each parameter's axes. An elementwise result takes the memory
+        order of its largest operand, so nothing has to be transposed."""
         views, shapes = self._views(), [shape_of(each) for each in (*self._activations.values(), *self._variables())]
         anywhere, unordered = self._kinds <= ANYWHERE, self._kinds - ANYWHERE <= UNORDERED
         made = max(shapes[: len(views)], key=lambda shape: (len(shape), prod(shape)), default=())

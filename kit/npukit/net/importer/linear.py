@@ -135,8 +135,7 @@ def in_sums(walk: Walk, call: Any) -> tuple[AxesView, Quantization] | None:
 
 
 def of_integers(walk: Walk, call: Any) -> AxesView | None:
-    """The sums of a layer computed in integers by the model. None unless the operands are an int8 tensor and a
-    constant."""
+    """The sums of a layer in integers. None unless the operands are an int8 tensor and a constant."""
     weights = constant_value(call.args[1], walk.definitions)
     data = _centred(walk, call.args[0])
     if data is None or weights is None or weights.ndim != SUMMED[callee(call)]:

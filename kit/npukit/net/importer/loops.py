@@ -49,10 +49,8 @@ class Step:
 
 @dataclass(frozen=True)
 class LoopKernel:
-    """A function that TVM lowers to loops. `name`: for people. `layers`: the ops computed by the kernel.
-
-    The last step is the result.
-    """
+    """A function that TVM lowers to loops. `name`: for people. `layers`: the ops computed by the kernel. The last step
+    is the result."""
 
     name: str
     parameters: tuple[Parameter, ...]

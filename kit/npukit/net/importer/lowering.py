@@ -236,8 +236,7 @@ _NARROW = ("int8", "int16", "uint8", "uint16")
 
 
 def _with_narrow_results(function: Any) -> Any:
-    """The function with casts after narrow arithmetic. C computes types narrower than int as int; TVM expects each
-    result to wrap."""
+    """The function with casts after narrow arithmetic: C computes as int, but TVM expects results to wrap."""
 
     def narrow(node: Any) -> Any:
         dtype = str(node.ty.dtype)

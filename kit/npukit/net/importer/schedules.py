@@ -68,9 +68,7 @@ def _work(schedule: Any) -> int:
 
 def inline(schedule: Any, apart: bool) -> None:
     """Inline intermediate arrays. Cheap values, and values with a single reader, are computed in their readers.
-
-    `apart`: keep an array for each costly value read by a sum, such as a padded image.
-    """
+    `apart`: keep an array for each costly value read by a sum, such as a padded image."""
     for block in _blocks(schedule):
         readers, cheap = schedule.get_consumers(block), is_cheap(schedule.get(block))
         kept = apart and not cheap and any(is_sum(schedule, reader) for reader in readers)
@@ -116,8 +114,7 @@ def _blocks(schedule: Any) -> list[Any]:
 
 
 def _place(schedule: Any, block: Any, number: int, arrangement: LoopArrangement) -> None:
-    """Arrange the loops of a sum. The initialisation moves before the loops over terms; a single reader follows at
-    once."""
+    """Arrange the loops of a sum: initialisation before the loops over terms; a single reader follows."""
     loops = loops_of(schedule, block)
     if loops is None:
         return

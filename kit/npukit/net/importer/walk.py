@@ -90,8 +90,7 @@ class Walk:
         return view
 
     def _dequantized(self, call: Any) -> AxesView | None:
-        """The tensor behind a dequantize. None also for per-channel scales, which no integer op accepts for
-        activations."""
+        """The tensor behind a dequantize. None also for scales by channel, as no integer op reads these."""
         view = self.view(call.args[0])
         if view is None or dtype_of(call.args[0]) not in BYTES:
             return None
@@ -127,8 +126,7 @@ class Walk:
         return self.named.get(core) or self.named[value]
 
     def match(self, value: Any) -> str:
-        """The pattern match of a value, or of the nearest matched value before it along first operands. Empty if there
-        is none."""
+        """The pattern match of a value, or of the nearest one before it along first operands; else empty."""
         while callee(value) not in ("", "dequantize", "split_part") and value not in self.matched:
             value = resolve(value.args[0], self.definitions)
         return self.matched.get(value, "")
@@ -202,10 +200,8 @@ def as_int8(quantization: Quantization, dtype: str) -> Quantization:
 def net_from_relax(
     module: IRModule, name: str, *, in_float: bool = False, matched: Mapping[Any, str] = NO_MATCH
 ) -> Net:
-    """The network of a module's function `main`: integer ops where the module is in QDQ form, float ops elsewhere.
-
-    A module without any quantisation is refused, unless `in_float`.
-    """
+    """The network of a module's function `main`: integer ops where the module is in QDQ form, float ops elsewhere. A
+    module without any quantisation is refused, unless `in_float`."""
     return net_and_views(module, name, in_float=in_float, matched=matched)[0]
 
 
@@ -217,11 +213,8 @@ def net_and_views(
     kept: frozenset[Any] = frozenset(),
     matched: Mapping[Any, str] = NO_MATCH,
 ) -> tuple[Net, Mapping[Any, AxesView]]:
-    """The network, and the tensor for each integer variable of the module.
-
-    `kept`: integer variables to compute in float, even if an integer op exists. `matched`: pattern match of each
-    expression, copied to its op.
-    """
+    """The network, and the tensor for each integer variable of the module. `kept`: integer variables to compute in
+    float, even if an integer op exists. `matched`: pattern match of each expression, copied to its op."""
     main = module["main"]
     if not in_float:
         _refuse_float(module, name)

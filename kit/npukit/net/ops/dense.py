@@ -31,8 +31,7 @@ _MATRIX = "constant w: int8[4,4] scale 1.0 zero 0 = [1, 0, 0, 0, 0, 1, 0, 0, 0, 
 _ROWS = "int8[1,2,4] scale 0.5 zero 0"
 
 EXACT = 512
-"""Number of int8 products that float32 sums exactly, with the zero point subtracted from one factor: 255 * 128 * 512 <
-2^24."""
+"""Number of int8 products, one factor less its zero point, that float32 sums exactly: 255 * 128 * 512 < 2^24."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,7 @@ def _matmul(net: Net, op: Op) -> Shape:
 
 
 def _seen(shape: Shape, axes: tuple[int, ...], last: tuple[int, ...]) -> Shape:
-    """The transposed shape. Raises an error unless the input's last axis moves to a position in `last`, counted from
-    the end."""
+    """The transposed shape. The input's last axis must move to a position in `last`, counted from the end."""
     if axes and (sorted(axes) != list(range(len(shape))) or axes.index(len(axes) - 1) - len(axes) not in last):
         raise NpukitError(f"a product does not transpose shape {list(shape)} by axes {list(axes)}")
     return transposed(shape, axes)
@@ -115,8 +113,7 @@ def dense(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def products(data: np.ndarray, zero: int, weights: np.ndarray) -> np.ndarray:
-    """The product of `data` minus its zero point and the weights. Products of int8 are summed in float32, in exact
-    blocks."""
+    """The product of `data` minus its zero point and the weights, summed in exact blocks of float32."""
     kind, most = (np.float32, EXACT) if weights.dtype == np.int8 else (np.float64, weights.shape[-1])
     sums = np.zeros((*data.shape[:-1], len(weights)), np.int64)
     for begin in range(0, weights.shape[-1], most):

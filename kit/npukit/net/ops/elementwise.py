@@ -70,8 +70,7 @@ class Maximum(Attributes):
 
 @dataclass(frozen=True)
 class Select(Attributes):
-    """inputs: a condition (bool), then two activations with the output's quantisation: the first where the condition is
-    true, else the second."""
+    """inputs: a condition (bool), and two activations for true and false with the output's quantisation."""
 
     kind: ClassVar[str] = "select"
 
@@ -85,8 +84,7 @@ class Prelu(Attributes):
 
 @dataclass(frozen=True)
 class Lookup(Attributes):
-    """inputs: int8 or uint8 activation, table int8[256]. Any function of one number. The table begins with the result
-    for the lowest input."""
+    """inputs: int8 or uint8 activation, table int8[256] from the lowest input on. Any function of one number."""
 
     kind: ClassVar[str] = "lookup"
 

@@ -1,5 +1,4 @@
-"""Receptive fields as rules: the span of each input axis needed for a span of the output, and the parts of constant
-operands."""
+"""Receptive fields as rules: the input span needed for an output span; parts of constant operands."""
 
 from __future__ import annotations
 
@@ -103,8 +102,7 @@ def last_axis(net: Net, op: Op) -> tuple[int, ...]:
 
 
 def boxed_axes(shape: Sequence[int]) -> tuple[int, ...]:
-    """The axes along which a box in memory can be smaller than its tensor. Kernels support strides only between rows
-    and between pixels."""
+    """The axes along which a box can be smaller than its tensor. Kernels have strides of rows and pixels."""
     if len(shape) == 4:
         return (1, 2, 3) if shape[0] == 1 else (0, 2, 3)
     long = (axis for axis, size in enumerate(shape) if size > 1)

@@ -66,8 +66,7 @@ class Squares(Attributes):
 
 @dataclass(frozen=True)
 class NormBySquares(Attributes):
-    """inputs: activation, sums of squares of all pieces, then multipliers and offsets. An RMS norm with precomputed
-    squares."""
+    """inputs: activation, sums of squares of all pieces, multipliers, offsets. An RMS norm of given squares."""
 
     kind: ClassVar[str] = "norm_by_squares"
     epsilon: int = 1

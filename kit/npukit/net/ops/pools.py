@@ -95,8 +95,7 @@ def max_pool(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _events_of_average(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Events:
-    """Events of an average pool: negative and positive means rounded away from zero, and border windows with fewer
-    elements."""
+    """Events of an average pool: negative and positive means rounded away from zero; border windows."""
     attributes, shape = op.of(AveragePool), net.tensor(op.output).shape
     images = operands[0].reshape(-1, *operands[0].shape[2:])
     counts = window_sums(np.ones_like(images[:1, :, :, :1]), attributes, shape)
@@ -109,8 +108,7 @@ def _events_of_average(net: Net, op: Op, operands: Sequence[np.ndarray], result:
 
 
 def _events_of_maximum(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Events:
-    """Events of a max pool: border maxima below 0 and below the zero point. Padding of either value, if counted, would
-    hide the maximum."""
+    """Events of a max pool: border maxima below 0 and the zero point, either of which padding would hide."""
     if any(op.of(MaxPool).padding):
         border = np.concatenate([result[:, :, [0, -1]].ravel(), result[:, :, :, [0, -1]].ravel()]).reshape(
             len(result), -1

@@ -29,8 +29,7 @@ class ArgMax(Attributes):
 
 @dataclass(frozen=True)
 class TopK(Attributes):
-    """The `count` largest elements of the last axis in descending order, ties in index order. Output: indices, or
-    `values`."""
+    """The `count` largest elements of the last axis, ties in index order. Output: indices, or `values`."""
 
     kind: ClassVar[str] = "top_k"
     count: int = 1

@@ -40,10 +40,8 @@ class Sums(Attributes):
 
 @dataclass(frozen=True)
 class Total(Attributes):
-    """inputs: sums of equal shape, then biases, multipliers and shifts, an int32 per channel.
-
-    All sums plus bias, requantised.
-    """
+    """inputs: sums of equal shape, then biases, multipliers and shifts, an int32 per channel. All sums plus bias,
+    requantised."""
 
     kind: ClassVar[str] = "total"
     clamp: Pair = (-128, 127)

@@ -93,8 +93,7 @@ def _arriving(net: Net, name: str, reads: Counter[str]) -> list[Op]:
 
 
 def _leaving(net: Net, name: str, reads: Counter[str], made: set[str]) -> list[Op]:
-    """The ops before an output that the link can run, in execution order. Other ops may also read the first one's
-    input."""
+    """The ops before an output that the link can run, in order. Others may read the first one's input."""
     found: list[Op] = []
     read, ends = 0, 1
     while name in made and (reads[name], net.ends.count(name)) == (read, ends):

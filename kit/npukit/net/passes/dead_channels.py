@@ -60,8 +60,7 @@ def _layer(net: Net, op: Op) -> _Layer | None:
 
 
 def _kept_channels(net: Net, layers: Mapping[str, _Layer], ranges: Mapping[str, Range]) -> _Kept:
-    """The channels to keep: all channels that are read. Ops that map each channel to itself keep the same channels as
-    their input."""
+    """The channels that are read. Ops that map each channel to itself keep the same channels as their input."""
     kept: dict[str, np.ndarray] = {}
     for op in reversed(net.ops):
         if op.name in layers:

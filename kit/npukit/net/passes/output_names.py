@@ -10,10 +10,8 @@ from npukit.net.text import plain_name
 
 
 def with_output_names(net: Net, names: Sequence[str]) -> Net:
-    """The net whose output tensors have the model's names, in order.
-
-    A tensor that is also an input, or several outputs at once, keeps its name. Ops keep their names.
-    """
+    """The net whose output tensors have the model's names, in order. A tensor that is also an input, or several outputs
+    at once, keeps its name. Ops keep their names."""
     renamed: dict[str, str] = {}
     for tensor, name in zip(net.outputs, names, strict=False):
         if tensor not in net.inputs and net.outputs.count(tensor) == 1 and name:

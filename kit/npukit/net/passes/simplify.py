@@ -40,8 +40,7 @@ def _with_padding(op: Op, pad: Op) -> Op:
 
 
 def merge_moves(net: Net) -> Net:
-    """The net with consecutive transpositions, reshapes and nearest resizes merged, and removed if the result is the
-    identity."""
+    """The net with consecutive transpositions, reshapes and nearest resizes merged, and identities removed."""
     made: dict[str, Op] = {}
     same: dict[str, str] = {}
     for op in net.ops:

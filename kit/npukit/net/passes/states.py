@@ -17,8 +17,7 @@ Pair = tuple[int, int, np.ndarray]
 
 
 def with_states(net: Net, pairs: Sequence[Pair]) -> Net:
-    """The net with pairs of input and output turned into states. The outputs are removed, unless no output would be
-    left."""
+    """The net with pairs of input and output turned into states. The last output stays an output."""
     inputs, outputs = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
     made = net
     for pair in pairs:
@@ -140,8 +139,7 @@ def _whole(net: Net, name: str) -> Slice:
 def _added(
     net: Net, name: str, attributes: Attributes, source: str, like: Tensor | None = None, *, first: bool = False
 ) -> tuple[Net, str]:
-    """The net with one more op, first or last in order, and the name of its output. The output has the type of `like`,
-    or of the source."""
+    """The net with one more op, and its output's name. The output has the type of `like`, or of the source."""
     while name in net.tensors:
         name += "_"
     made = replace(like or net.tensor(source), name=name)

@@ -21,11 +21,9 @@ from npukit.net.tensor import Tensor
 
 
 def cut_in_sums(net: Net, name: str, parts: int, *, in_turn: bool = False) -> Net:
-    """The net with a convolution or dense layer split into `parts` partial sums. The core computes the total.
-
-    The ops of partial sums are named `NAME_sums_0` and so on and run on the op's engine. The total keeps the op's name.
-    `in_turn`: each op adds its sums to the previous op's sums, and only the last sums are requantised.
-    """
+    """The net with a convolution or dense layer split into `parts` partial sums. The core computes the total. The ops
+    of partial sums are named `NAME_sums_0` and so on and run on the op's engine. The total keeps the op's name.
+    `in_turn`: each op adds its sums to the previous op's sums, and only the last sums are requantised."""
     op = next(op for op in net.ops if op.name == name)
     reason = _refusal(net, op, parts)
     if reason:
@@ -125,8 +123,7 @@ def has_squares(net: Net, op: Op) -> bool:
 
 
 def cut_in_squares(net: Net, name: str) -> Net:
-    """The net with an RMS norm split in two: op `NAME_squares` sums the squares of each piece, and the norm reads the
-    sums."""
+    """The net with an RMS norm in two: op `NAME_squares` sums the squares of each piece for the norm."""
     norm = next(op for op in net.ops if op.name == name)
     attributes, source = norm.of(Norm), norm.inputs[0]
     *rows, length = net.tensor(norm.output).shape

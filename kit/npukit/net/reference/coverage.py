@@ -67,10 +67,8 @@ class Watch:
     def frame(
         self, inputs: Sequence[np.ndarray], before: Held | None = None, *, padding: bool = True
     ) -> tuple[dict[str, np.ndarray], Seen]:
-        """The reference's values and the reached events of each case. Inputs have a leading case axis.
-
-        `padding`: include padding events, at the cost of two more evaluations of each padded convolution.
-        """
+        """The reference's values and the reached events of each case. Inputs have a leading case axis. `padding`:
+        include padding events, at the cost of two more evaluations of each padded convolution."""
         seen: Seen = {}
 
         def run(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -180,8 +178,7 @@ def _of_output(result: np.ndarray, calls: Sequence[Rescaling]) -> Rescaling | No
 
 
 def _padding(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Events:
-    """Events of padding: each side where the border pixel would give another result than padding, and padding off by
-    one."""
+    """Events of padding: sides where the border pixel would give another result, and padding off by one."""
     attributes, image = op.of(Conv2d, DepthwiseConv2d), operands[0]
     top, left, bottom, right = attributes.padding
     if not any(attributes.padding) or min(attributes.padding) < 0:

@@ -29,10 +29,8 @@ def run_op(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 def evaluate(
     net: Net, inputs: Sequence[np.ndarray], before: Held | None = None, run: Reference = run_op
 ) -> dict[str, np.ndarray]:
-    """Every activation of the net by name, with a leading case axis if the inputs have one.
-
-    States start from the values of the frame `before`, else from their initial values. `run` computes an op.
-    """
+    """Every activation of the net by name, with a leading case axis if the inputs have one. States start from the
+    values of the frame `before`, else from their initial values. `run` computes an op."""
     batched = has_cases(net, inputs)
     values = {name: value if batched else value[None] for name, value in zip(net.inputs, inputs, strict=True)}
     cases = len(next(iter(values.values()), [None]))

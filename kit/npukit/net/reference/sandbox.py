@@ -41,8 +41,7 @@ _TRIES = ("build the model again", "npukit doctor")
 
 
 class Sandbox:
-    """C functions compiled together, called by index in `sources`. Each source is a function's text from its parameter
-    list on."""
+    """C functions compiled together, called by index in `sources`: each text from the parameter list on."""
 
     def __init__(self, sources: Sequence[str], *, math: bool) -> None:
         self._engine = _engine()
@@ -113,8 +112,7 @@ def _compiled(sources: tuple[str, ...], math: bool) -> bytes:
 
 
 def _case(index: int, source: str) -> str:
-    """A case of the exported dispatcher, which calls a function with its pointers. A single export, because each export
-    takes time."""
+    """A case of the exported dispatcher, which calls a function. A single export, because each takes time."""
     pointers = (f"given[{place}]" for place in range(source.partition(")")[0].count("*")))
     return f"    case {index}:\n        function_{index}({', '.join(pointers)});\n        break;"
 

@@ -49,11 +49,9 @@ _QUIET = np.exp2(-np.arange(4, dtype=np.float32))
 def inputs_alone(
     net: Net, ranges: dict[str, Range], count: int, work: int, boxes: Sequence[Box] = ()
 ) -> list[np.ndarray]:
-    """`count` test cases for each input of a net with one int8 layer, within `ranges`. Deterministic.
-
-    `boxes`: parts of the output with constants of their own; each part gets sharp windows. The last cases are sharp, in
-    the layer's first input.
-    """
+    """`count` test cases for each input of a net with one int8 layer, within `ranges`. Deterministic. `boxes`: parts of
+    the output with constants of their own; each part gets sharp windows. The last cases are sharp, in the layer's first
+    input."""
     rng, first = np.random.default_rng(crc32(net.name.encode())), net.ops[0].inputs[0]
     wanted = (count - -(-count // SHARP)) * (first in net.inputs)
     if isinstance(net.ops[0].attributes, Softmax):
@@ -74,8 +72,7 @@ def _limits(net: Net, ranges: dict[str, Range], name: str) -> tuple[np.ndarray, 
 
 
 def _drawn(net: Net, ranges: dict[str, Range], name: str, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Random values in four kinds of case: full range, extremes, around the zero point, around a random value. Later
-    cases are closer."""
+    """Random values: full range, extremes, around the zero point or a random value, closer in later cases."""
     tensor, (low, high) = net.tensor(name), _limits(net, ranges, name)
     cases = np.arange(count)[:, np.newaxis]
     values = rng.integers(low, high + 1, (count, len(low)))
@@ -147,11 +144,9 @@ def _by_tap(made: LayerWeights) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Search for sharp inputs: `windows` windows per input, each the best of `proposals` proposals.
-
-    `closest`: accumulators of each channel closest to a rounding boundary, [rank, above or below, channel]. `best`: how
-    close each channel has come, in bits, [part of the output, above or below, channel].
-    """
+    """Search for sharp inputs: `windows` windows per input, each the best of `proposals` proposals. `closest`:
+    accumulators of each channel closest to a rounding boundary, [rank, above or below, channel]. `best`: how close each
+    channel has come, in bits, [part of the output, above or below, channel]."""
 
     net: Net
     layer: _Layer
@@ -180,8 +175,7 @@ class _Search:
         return values
 
     def _proposed(self, taps: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Values for the taps of a window, at several amplitudes. Some taps are at the extreme that drives a random
-        channel up or down."""
+        """Values for the taps of a window. Some taps are at the extreme that drives a random channel."""
         shape, zero, rng = (self.proposals, len(taps)), self.layer.made.zero, self.rng
         loud = rng.random(shape, np.float32) * (high - low).astype(np.float32) + (low - zero).astype(np.float32)
         values = np.rint(loud * np.resize(_QUIET, (self.proposals, 1))) + zero
@@ -251,10 +245,7 @@ def _worth(bits: np.ndarray) -> np.ndarray:
 
 def _sharpness(net: Net, made: LayerWeights, sums: np.ndarray) -> np.ndarray:
     """The closeness of accumulators to a rounding boundary: [sum, above or below, channel], in bits below an output
-    step.
-
-    As in `coverage.py`, both roundings are one floor.
-    """
+    step. As in `coverage.py`, both roundings are one floor."""
     factors = requantization(net, made.op)
     right, left = (np.maximum(sign * factors.shifts.astype(np.int64), 0) for sign in (-1, 1))
     product = wrap_int32(sums << left) * factors.multipliers.astype(np.int64) + (1 << 30)
@@ -306,8 +297,7 @@ def sharp_rows(
 
 
 def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Differences to each row's maximum, at most `count` rows, [row, element]. The edge's element moves through all
-    positions."""
+    """Differences to each row's maximum, [row, element]. The edge's element moves through all positions."""
     own = terms(table)
     entries, sums = (each[: SPARE * count] for each in _edges(table, own, length))
     more, every = own - own[-1], np.arange(len(sums))[:, np.newaxis]
@@ -325,8 +315,7 @@ def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Gene
 
 
 def _edges(table: np.ndarray, own: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Table entries and sums of edges: the closest `ROWS_PER_EDGE` times, then the closest of each entry, then the
-    second closest."""
+    """Table entries and sums of edges: the closest `ROWS_PER_EDGE` times, then each entry's in turn."""
     entries, outputs, side = np.meshgrid(np.arange(ENTRIES), np.arange(ENTRIES - 1), np.arange(2), indexing="ij")
     sums = np.floor(table[entries] / 16 / (outputs + 0.5)).astype(np.int64) + side
     least = own[0] + own[entries] + (length - 2) * own[-1]
@@ -347,10 +336,8 @@ def _drawn_terms(
     more: np.ndarray, left: np.ndarray, length: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw elements and return differences of small terms, [row, element], of other terms, [row, try, element], and the
-    rest of each sum.
-
-    `more`: the excess of each entry's term over the smallest term. `left`: the excess to distribute in each row.
-    """
+    rest of each sum. `more`: the excess of each entry's term over the smallest term. `left`: the excess to distribute
+    in each row."""
     rising, count = more[::-1], min(max(length - SMALL, min(length, 3)), MOST_DRAWN)
     first, behind = (np.searchsorted(rising, rising, side) for side in ("left", "right"))
     small = np.arange(len(left) * (length - count)) % np.searchsorted(rising, MOST_SMALL, "right")

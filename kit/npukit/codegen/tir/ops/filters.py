@@ -85,11 +85,9 @@ def _convolution(tile: Tile, source: Pointed, weights: Pointed, output: Pointed,
 
 
 class _Products:
-    """Sums of products: each input minus the zero point, times a weight.
-
-    With eight lanes the assembly function `products` computes them. Its weights have an offset of 128, so 128 times the
-    sum of the inputs is subtracted at the end.
-    """
+    """Sums of products: each input minus the zero point, times a weight. With eight lanes the assembly function
+    `products` computes them. Its weights have an offset of 128, so 128 times the sum of the inputs is subtracted at the
+    end."""
 
     def __init__(self, source: Pointed, weights: Pointed, zero: int, *, inputs_in_turn: bool) -> None:
         self._source, self._weights, self._zero = source, weights, zero

@@ -33,8 +33,7 @@ class Taps:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A window along one axis with `inputs` and `outputs` positions. `padding`: counted from the operand's first
-    element."""
+    """A window along one axis. `padding`: counted from the operand's first element."""
 
     name: str
     inputs: int

@@ -82,11 +82,9 @@ _CHOICE = "prim.if_then_else"
 
 @dataclass(eq=False)
 class _Value:
-    """The value of an expression.
-
-    `depth`: the number of loops around the code that changes it. `cost`: cycles of its last operation. `even`: it moves
-    evenly with loops. `short`: 64 bits that were 32. `range`: the least and the largest it can be.
-    """
+    """The value of an expression. `depth`: the number of loops around the code that changes it. `cost`: cycles of its
+    last operation. `even`: it moves evenly with loops. `short`: 64 bits that were 32. `range`: the least and the
+    largest it can be."""
 
     operator: str = ""
     kind: str = WORD
@@ -404,8 +402,7 @@ def _stride(operator: str, parts: Sequence[_Value], depth: int) -> int:
 
 
 def _mover(value: _Value) -> _Value:
-    """The variable of the innermost loop that changes the value. Values with equal strides along it share an
-    address."""
+    """The variable of the innermost loop that changes the value. Values with equal strides share an address."""
     while value.parts:
         value = next(part for part in value.parts if part.depth == value.depth)
     return value

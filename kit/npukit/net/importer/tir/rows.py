@@ -61,9 +61,7 @@ def _number(expression: Any) -> int | None:
 
 def rows_of_loops(function: Any, fresh: _Nest) -> tuple[int, tuple[RowReads, ...]]:
     """The number of loops around the loop over rows, and the reads of its steps. No reads if there is no such loop.
-
-    `fresh`: the function's nest before TVM moved its local arrays.
-    """
+    `fresh`: the function's nest before TVM moved its local arrays."""
     *inputs, output = ([int(size) for size in each.ty.shape] for each in function.params)
     shapes = [tuple(shape) for shape in (output, *inputs)]
     nest, axis = _Nest(nest_of(function).loops[: fresh.fresh], fresh.fresh), long_axis(shapes[0])
