@@ -52,6 +52,12 @@ class Weights:
     def hidden(self) -> int:
         return self.second.shape[1]
 
+    @classmethod
+    def ordered(cls, arrays: Sequence[np.ndarray], order: Sequence[int]) -> Weights:
+        """The weights of arrays whose gates have another order."""
+        size = arrays[1].shape[1]
+        return cls(*(np.concatenate([each[gate * size : (gate + 1) * size] for gate in order]) for each in arrays))
+
 
 @dataclass(frozen=True)
 class Writer:
@@ -174,3 +180,7 @@ def joined(builder: relax.BlockBuilder, steps: Sequence[Any]) -> Any:
     """The hidden states of all steps, each [batch, hidden], joined to [time, 1, batch, hidden]."""
     parts = [builder.emit(operators.expand_dims(each, [0, 1])) for each in steps]
     return builder.emit(operators.concat(parts, 0))
+
+
+def concatenated(builder: relax.BlockBuilder, parts: Sequence[Any], axis: int) -> Any:
+    return parts[0] if len(parts) == 1 else builder.emit(operators.concat(list(parts), axis))

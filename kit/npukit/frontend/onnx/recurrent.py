@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from tvm import relax
 from npukit.errors import NpukitError
 from npukit.frontend.expressions import place
 from npukit.frontend.onnx.node import known, padded, text_of
-from npukit.frontend.recurrent import Step, Weights, gru, gru_reset_first, joined, lstm, plain, unrolled
+from npukit.frontend.recurrent import Step, Weights, concatenated, gru, gru_reset_first, joined, lstm, plain, unrolled
 
 operators: Any = relax.op
 
@@ -55,7 +55,7 @@ def _layer(kind: _Kind, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
         steps, last = unrolled(bb, kind.step, data, weights, initial, backwards=backwards)
         sequences.append(joined(bb, steps))
         ends.append([bb.emit(operators.expand_dims(state, [0])) for state in last])
-    whole = [_concat(bb, sequences, 1), *(_concat(bb, parts, 0) for parts in zip(*ends, strict=True))]
+    whole = [concatenated(bb, sequences, 1), *(concatenated(bb, parts, 0) for parts in zip(*ends, strict=True))]
     if batch_first:
         axes = [[2, 0, 1, 3] if len(each.ty.shape) == 4 else [1, 0, 2] for each in whole]
         whole = [bb.emit(operators.permute_dims(*each)) for each in zip(whole, axes, strict=True)]
@@ -63,10 +63,9 @@ def _layer(kind: _Kind, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
 
 
 def _weights(kind: _Kind, arrays: Any, direction: int) -> Weights:
-    rows, size = arrays[1][direction].shape
+    rows = len(arrays[1][direction])
     bias = np.zeros(2 * rows) if arrays[2] is None else arrays[2][direction]
-    parts = arrays[0][direction], arrays[1][direction], bias[:rows], bias[rows:]
-    return Weights(*(np.concatenate([part[gate * size : (gate + 1) * size] for gate in kind.order]) for part in parts))
+    return Weights.ordered([arrays[0][direction], arrays[1][direction], bias[:rows], bias[rows:]], kind.order)
 
 
 def _check(kind: _Kind, attr: Any, given: Any, arrays: Any, steps: int) -> None:
@@ -88,10 +87,6 @@ def _state(bb: Any, value: Any, direction: int, batch_first: bool, params: Any) 
     if value is None or ((array := known(value, params)) is not None and not array.any()):
         return None
     return place(bb, value if isinstance(value, relax.Var) else bb.emit(value), 1 if batch_first else 0, direction)
-
-
-def _concat(bb: Any, parts: Sequence[Any], axis: int) -> Any:
-    return parts[0] if len(parts) == 1 else bb.emit(operators.concat(list(parts), axis))
 
 
 def _gru(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:

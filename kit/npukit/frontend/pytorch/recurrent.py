@@ -12,7 +12,7 @@ import torch
 from tvm import relax
 
 from npukit.frontend.expressions import place
-from npukit.frontend.recurrent import Step, Weights, gru, joined, lstm, unrolled
+from npukit.frontend.recurrent import Step, Weights, concatenated, gru, joined, lstm, unrolled
 
 operators: Any = relax.op
 Known = Mapping[str, np.ndarray]
@@ -38,29 +38,20 @@ def _layers(known: Known, step: Step, order: Sequence[int], node: Any, importer:
     value = builder.emit(operators.permute_dims(value, [1, 0, 2])) if batch_first else value
     sides, ends = [], []
     for index in range(len(arrays) // count):
-        weights = _weights([known[each.name] for each in arrays[index * count : (index + 1) * count]], order)
+        own = [known[each.name] for each in arrays[index * count : (index + 1) * count]]
+        weights = Weights.ordered([*own, *[np.zeros(len(own[0]))] * (4 - count)], order)
         start = tuple(None if state is None else place(builder, state, 0, index) for state in states)
         backwards = bool(both_ways and index % 2)
         steps, last = unrolled(builder, step, value, weights, start, backwards=backwards)
         sides.append(builder.emit(operators.squeeze(joined(builder, steps), [1])))
         ends.append([builder.emit(operators.expand_dims(state, [0])) for state in last])
         if backwards or not both_ways:
-            value, sides = _joined(builder, sides, 2), []
+            value, sides = concatenated(builder, sides, 2), []
     value = builder.emit(operators.permute_dims(value, [1, 0, 2])) if batch_first else value
-    return [value, *(_joined(builder, states, 0) for states in zip(*ends, strict=True))]
+    return [value, *(concatenated(builder, states, 0) for states in zip(*ends, strict=True))]
 
 
 def _state(importer: Any, state: Any) -> Any:
     """An initial state; None if the program fills it with zeros."""
     name, numbers = str(state.target), [argument for argument in state.args if isinstance(argument, int | float)]
     return None if "zeros" in name or ("full" in name and not any(numbers)) else importer.env[state]
-
-
-def _weights(arrays: Sequence[np.ndarray], order: Sequence[int]) -> Weights:
-    size = arrays[1].shape[1]
-    both = [*arrays, *(np.zeros(len(arrays[0])),) * (4 - len(arrays))]
-    return Weights(*(np.concatenate([array[gate * size : (gate + 1) * size] for gate in order]) for array in both))
-
-
-def _joined(builder: relax.BlockBuilder, parts: Sequence[Any], axis: int) -> Any:
-    return parts[0] if len(parts) == 1 else builder.emit(operators.concat(list(parts), axis))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from npukit.errors import NpukitError
 
@@ -21,19 +21,6 @@ class Nest:
 
     inside: tuple[int, ...]
     terms: tuple[int, ...]
-
-
-class LoopArrangement(Protocol):
-    """The arrangement of a kernel's loops. All arrangements keep the order of terms, so results are equal."""
-
-    @property
-    def apart(self) -> bool:
-        """True if a sum's operands, unless cheap, are computed into arrays before the sum."""
-        ...
-
-    def nest(self, number: int, around: Sequence[int], over: Sequence[int]) -> Nest:
-        """The nest of sum `number`. `around`, `over`: extents of the loops around the sum and over its terms."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -99,7 +86,15 @@ class Tiling:
         return cls(tuple(Nest(_factors(inside), _factors(terms)) for inside, terms in pairs), bool(match[2]))
 
 
-def arrangement_of(choice: str) -> Blocking | Tiling:
+LoopArrangement: TypeAlias = Blocking | Tiling
+"""The arrangement of a kernel's loops. All arrangements keep the order of terms, so results are equal.
+
+`apart`: a sum's operands, unless cheap, are computed into arrays before the sum. `nest`: the nest of a sum for
+the extents of the loops around the sum and over its terms.
+"""
+
+
+def arrangement_of(choice: str) -> LoopArrangement:
     """The arrangement named by a tuning record."""
     return Tiling.parse(choice) if choice.startswith(f"{TILES} ") else Blocking.parse(choice)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -227,8 +227,7 @@ def _with_functions(function: Any) -> Any:
         name = getattr(call.op, "name", "").removeprefix("tirx.") + "f"
         return tirx.call_extern("float32", name, *call.args) if name in MATH else call
 
-    body = tvm_ffi.structural_map(function.body, (tvm.ir.Call, named))
-    return tirx.PrimFunc(function.params, body, ret_type=function.ret_type, attrs=function.attrs)
+    return _changed(function, tvm.ir.Call, named)
 
 
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.Min, tirx.Max)
@@ -245,8 +244,7 @@ def _with_narrow_results(function: Any) -> Any:
         wide = (tirx.Cast("int32", operand) for operand in (node.a, node.b))
         return tirx.Cast(dtype, type(node)(*wide))
 
-    body = tvm_ffi.structural_map(function.body, (_ARITHMETIC, narrow))
-    return tirx.PrimFunc(function.params, body, ret_type=function.ret_type, attrs=function.attrs)
+    return _changed(function, _ARITHMETIC, narrow)
 
 
 def _with_exact_numbers(function: Any) -> Any:
@@ -258,7 +256,12 @@ def _with_exact_numbers(function: Any) -> Any:
         bits = np.float32(node.value).view(np.int32)
         return tirx.call_extern("float32", "FLOAT_OF", tirx.const(int(bits), "int32"))
 
-    body = tvm_ffi.structural_map(function.body, (tirx.FloatImm, exact))
+    return _changed(function, tirx.FloatImm, exact)
+
+
+def _changed(function: Any, kinds: Any, change: Callable[[Any], Any]) -> Any:
+    """The function with `change` of each node of the kinds."""
+    body = tvm_ffi.structural_map(function.body, (kinds, change))
     return tirx.PrimFunc(function.params, body, ret_type=function.ret_type, attrs=function.attrs)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from npukit.net.net import Net, Op
 from npukit.net.ops import Dense, Reshape
+from npukit.net.passes.simplify import without_unread_constants
 from npukit.net.tensor import Tensor
 from npukit.net.value_ranges import LayerWeights, Range, filter_of, passes_on, value_ranges
 
@@ -159,7 +160,7 @@ def _changed(net: Net, changes: Sequence[_Change], kept: _Kept) -> Net:
             tensors |= {tensor.name: tensor for tensor, _ in made}
             constants |= {tensor.name: value for tensor, value in made}
     changed = replace(net, ops=tuple(ops.get(op.name, op) for op in net.ops), tensors=tensors, constants=constants)
-    return _without_unread_constants(changed)
+    return without_unread_constants(changed)
 
 
 def _with_constants(net: Net, change: _Change) -> tuple[Op, list[tuple[Tensor, np.ndarray]]]:
@@ -188,11 +189,3 @@ def _part(tensor: Tensor, name: str, change: _Change) -> Tensor:
             quantization, scales=scales, zero_points=tuple(quantization.zero_points[i] for i in stay)
         )
     return replace(tensor, name=name, quantization=quantization)
-
-
-def _without_unread_constants(net: Net) -> Net:
-    read = {name for op in net.ops for name in op.inputs}
-    gone = {name for name in net.constants if name not in read}
-    constants = {name: value for name, value in net.constants.items() if name not in gone}
-    tensors = {name: tensor for name, tensor in net.tensors.items() if name not in gone}
-    return replace(net, tensors=tensors, constants=constants)

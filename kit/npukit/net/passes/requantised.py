@@ -11,6 +11,7 @@ import numpy as np
 
 from npukit.net.net import CORE, NO_WORK, Net, Op
 from npukit.net.ops import Lookup, Requantize, Reshape
+from npukit.net.passes.simplify import without_unread_constants
 from npukit.net.requantize import quantization, rescale, scale_ratio
 from npukit.net.tensor import Tensor
 
@@ -25,7 +26,7 @@ def with_requantising_tables(net: Net) -> Net:
     constants = {_named(name): table for name, table in tables.items()}
     made = {name: Tensor(name, table.shape, "int8") for name, table in constants.items()}
     whole = replace(net, ops=ops, tensors={**net.tensors, **made}, constants={**net.constants, **constants})
-    return _without_unread_tables(whole.with_ops(tuple(_unless_same(whole, op) for op in ops)), net)
+    return without_unread_constants(whole.with_ops(tuple(_unless_same(whole, op) for op in ops)))
 
 
 def _unless_same(net: Net, op: Op) -> Op:
@@ -34,14 +35,6 @@ def _unless_same(net: Net, op: Op) -> Op:
         return op
     same = np.array_equal(net.constants[op.inputs[1]], np.arange(-128, 128))
     return replace(op, attributes=Reshape(), inputs=op.inputs[:1]).placed(CORE, NO_WORK) if same else op
-
-
-def _without_unread_tables(net: Net, before: Net) -> Net:
-    """The net without the tables that only `before` still reads."""
-    read = {name for op in net.ops for name in op.inputs}
-    gone = {name for op in before.ops for name in op.inputs if name in before.constants} - read
-    tensors, constants = ({n: v for n, v in held.items() if n not in gone} for held in (net.tensors, net.constants))
-    return replace(net, tensors=tensors, constants=constants)
 
 
 def _maps_bytes_to_int8(net: Net, op: Op) -> bool:

@@ -92,6 +92,13 @@ def without_unread(net: Net) -> Net:
     return replace(net, ops=tuple(reversed(ops)), tensors=tensors, constants=constants)
 
 
+def without_unread_constants(net: Net) -> Net:
+    """The net without constants that no op reads, not even a part of a fused op."""
+    unread = net.constants.keys() - {name for op in net.ops for part in op.parts for name in part.inputs}
+    tensors, constants = ({n: v for n, v in held.items() if n not in unread} for held in (net.tensors, net.constants))
+    return replace(net, tensors=tensors, constants=constants)
+
+
 def fold_constants(net: Net) -> Net:
     """The net with ops on constants alone replaced by their results. Outputs of the net stay computed."""
     kept: list[Op] = []

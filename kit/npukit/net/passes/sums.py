@@ -16,6 +16,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Conv2d, Dense, Norm, NormBySquares, Squares, Sums, Total
+from npukit.net.passes.simplify import without_unread_constants
 from npukit.net.requantize import requantization
 from npukit.net.tensor import Tensor
 
@@ -35,7 +36,7 @@ def cut_in_sums(net: Net, name: str, parts: int, *, in_turn: bool = False) -> Ne
         made = [made[0], *(replace(each, inputs=(*each.inputs, before.output)) for before, each in pairs)]
     total = _total(net, op, [each.output for each in made][-1 if in_turn else 0 :], tensors, constants)
     ops = tuple(new for each in net.ops for new in ([*made, total] if each is op else [each]))
-    return _without_unread(replace(net, ops=ops, tensors=tensors, constants=constants))
+    return without_unread_constants(replace(net, ops=ops, tensors=tensors, constants=constants))
 
 
 def name_of_part(name: str, number: int) -> str:
@@ -99,14 +100,6 @@ def _total(net: Net, op: Op, sums: list[str], tensors: dict[str, Tensor], consta
         tensors[name] = Tensor(name, channels, "int32")
     reason = "sums are added by the core"
     return replace(op, attributes=Total(op.of(Conv2d, Dense).clamp), inputs=(*sums, *names), engine=CORE, reason=reason)
-
-
-def _without_unread(net: Net) -> Net:
-    """The net without constants that no op reads."""
-    read = {name for op in net.ops for part in op.parts for name in part.inputs}
-    unread = net.constants.keys() - read
-    tensors = {name: tensor for name, tensor in net.tensors.items() if name not in unread}
-    return replace(net, tensors=tensors, constants={n: v for n, v in net.constants.items() if n in read})
 
 
 PIECE = 16
