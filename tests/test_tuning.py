@@ -17,13 +17,12 @@ from npukit import api
 from npukit.errors import NpukitError
 from npukit.farm.trials import Measurer
 from npukit.measure.trial import Trial
-from npukit.net.importer.arrangements import AS_WRITTEN, Blocking
-from npukit.net.importer.loops import load_kernels
+from npukit.net.importer.loops import AS_WRITTEN, Blocking, load_kernels
 from npukit.net.net import Net
 from npukit.options import OWN_PLAN
 from npukit.plan.layout.tuned_choices import MEMORY_RELAXED, worth_of
 from npukit.project.build_folder import GOLDEN, Build
-from npukit.tuner import loop_searches, search_space
+from npukit.tuner import search_space, session
 from npukit.tuning import TUNED_VARIABLE, Database, TuningRecord, default_path, load_database
 
 FLOAT = CHECKOUT / "examples/digits/digits_float.onnx"
@@ -129,7 +128,7 @@ def test_what_is_no_gain_or_not_exact_does_not_stay(
 ) -> None:
     """Each kernel alone may be faster while the whole network is slower."""
     monkeypatch.setattr(search_space, "BLOCKINGS", (Blocking(0, 4),))
-    monkeypatch.setattr(loop_searches, "TRIALS", 0)
+    monkeypatch.setattr(session, "TRIALS", 0)
     monkeypatch.setattr(search_space, "WORTHS", ())
     layers = [
         name for each in search_space.search_space(in_float, load_kernels(in_float.folder)) for name in each.layers
@@ -166,7 +165,7 @@ def test_what_fits_only_apart_is_tried_apart_and_what_computes_otherwise_is_not_
     """One changed kernel fits only if no other kernel is changed, and its build computes other outputs than the untuned
     build."""
     monkeypatch.setattr(search_space, "BLOCKINGS", (Blocking(0, 4),))
-    monkeypatch.setattr(loop_searches, "TRIALS", 0)
+    monkeypatch.setattr(session, "TRIALS", 0)
     others = search_space.search_space(in_float, load_kernels(in_float.folder))
     odd = others.pop(next(place for place, each in enumerate(others) if "conv2d" in each.what))
     layers = [name for each in (odd, *others) for name in each.layers]
@@ -207,7 +206,7 @@ def test_a_float_network_gets_faster_stays_equal_and_the_next_build_knows(
 ) -> None:
     """Tuning needs only the build folder, not the model."""
     monkeypatch.setattr(search_space, "BLOCKINGS", (Blocking(0, 4, 1, 1, 2),))
-    monkeypatch.setattr(loop_searches, "TRIALS", 0)
+    monkeypatch.setattr(session, "TRIALS", 0)
     before = api.run(in_float.folder, inputs=in_float.folder / GOLDEN)
 
     tuned = api.tune(in_float.folder)
@@ -228,7 +227,7 @@ def test_what_metaschedule_finds_is_equal_and_the_next_build_has_it_without_a_se
     in_float: Build, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_space, "BLOCKINGS", ())
-    monkeypatch.setattr(loop_searches, "TRIALS", 2)
+    monkeypatch.setattr(session, "TRIALS", 2)
     built = copied(in_float, tmp_path / "out")
     before = api.run(built.folder, inputs=built.folder / GOLDEN)
     tuned = api.tune(built.folder)
@@ -239,7 +238,7 @@ def test_what_metaschedule_finds_is_equal_and_the_next_build_has_it_without_a_se
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
     assert api.tune(built.folder).trials == 0, "nothing is tried twice"
 
-    monkeypatch.setattr("npukit.tuner.loop_searches.LoopSearches.proposals", None)
+    monkeypatch.setattr("npukit.tuner.session.LoopSearches.proposals", None)
     following = api.build(FLOAT, output=tmp_path / "next", options=IN_FLOAT)
     assert following.manifest.build_id == api.load(built.folder).manifest.build_id
 

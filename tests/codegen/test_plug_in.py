@@ -15,8 +15,7 @@ from npukit.accel.cpu import Cpu
 from npukit.accel.interface import Abilities, Address, Call, CommandFormat, ConstantArray, Cost, Lowered, Tile
 from npukit.board.board import Board, load_board
 from npukit.codegen.generate import generate
-from npukit.codegen.operands import Arena
-from npukit.codegen.parts import lower_parts
+from npukit.codegen.parts import Arena, lower_parts
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Lookup

@@ -13,8 +13,7 @@ from net.small_nets import op_net, quantized
 from net.test_rows import OWN, net_of
 from npukit.accel.engines import assign_engines, engines_of
 from npukit.board.board import load_board
-from npukit.codegen.generate import generate
-from npukit.codegen.own import own_data
+from npukit.codegen.generate import generate, own_data
 from npukit.codegen.program import Program, gather
 from npukit.codegen.roles import Role, roles_of
 from npukit.codegen.sources import PeData

@@ -42,7 +42,7 @@ MEGA = 1 << 20
 
 BUILD = "from npukit import api; build = api.load({0!r}); build.net(), build.plan(), build.golden()"
 UNPACK = "from npukit.farm.trials import unpacked; unpacked(open({0!r}, 'rb').read()).__enter__()"
-SANDBOX = "from npukit.net.reference.sandbox import Sandbox; Sandbox([open({0!r}).read()], math=False)"
+SANDBOX = "from npukit.net.reference.tvm_code import Sandbox; Sandbox([open({0!r}).read()], math=False)"
 
 
 @pytest.fixture(scope="module")

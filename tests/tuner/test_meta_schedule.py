@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 from helpers import CHECKOUT
-from npukit.net.importer.arrangements import AS_WRITTEN, Nest, Tiling
-from npukit.net.importer.loops import LoopKernel, Step, scheduling
+from npukit.net.importer.loops import AS_WRITTEN, LoopKernel, Nest, Step, Tiling, scheduling
 from npukit.net.importer.lowering import code_again
 from npukit.net.net import Net
 from npukit.net.ops import TvmCode
 from npukit.net.reference import evaluate
 from npukit.quantize.models import load_model
-from npukit.tuner.loop_costs import MOST_TERMS, Sum, predicted
-from npukit.tuner.meta_schedule import searches_for
+from npukit.tuner.meta_schedule import MOST_TERMS, Sum, predicted, searches_for
 from npukit.tuning import NOTHING_FOUND
 
 FLOAT = CHECKOUT / "examples/digits/digits_float.onnx"

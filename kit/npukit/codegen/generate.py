@@ -1,28 +1,34 @@
-"""The C of every program of a plan."""
+"""The C of every program of a plan, the own data of PEs, and the messages between the leaders of chips."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from npukit.accel.interface import Accelerator, Call
+import numpy as np
+
+from npukit.accel.interface import Accelerator, Address, Call
 from npukit.board.board import Board
-from npukit.codegen.chips import pes_of, with_leader
+from npukit.codegen.constants import Absolute, Array, Callee, Fields, Foreign, Number, Record, Value
+from npukit.codegen.frame import SendStep, WaitStep
+from npukit.codegen.messages import NO_FLAG, descriptor, destinations, multicast, of_this_chip
 from npukit.codegen.names import c_string, foreign_arena
-from npukit.codegen.own import own_data
 from npukit.codegen.parts import Part
-from npukit.codegen.program import Program, gather_all
+from npukit.codegen.program import Program, enclosed, gather_all
 from npukit.codegen.render import ChipRow, HostTensors, PeRow, Titles, render
-from npukit.codegen.roles import Role, foreign_pes, roles_of
-from npukit.codegen.sources import Sources
+from npukit.codegen.roles import OwnLayout, Role, foreign_pes, roles_of
+from npukit.codegen.sources import OwnData, PeData, Row, Sources, Spot
 from npukit.codegen.tensors import tensor_rows
 from npukit.data import data_folder
 from npukit.errors import DoesNotFit
 from npukit.net.c_code.function import math_functions
 from npukit.net.net import CORE, Net
 from npukit.net.ops import TvmCode
+from npukit.plan.emit.messages import FIRMWARE_FLAGS
 from npukit.plan.ir.plan import Plan
+from npukit.plan.multi_chip import twin
 from npukit.plan.predict.memory import bank_begins
 
 MOST_TENSORS = 0xFFFF
@@ -124,3 +130,108 @@ def _drivers(parts: Sequence[Part], board: Board, ends: HostTensors | None) -> I
         yield from engine.sources(board)
     if ends and any(row.conversion for row in (*ends.inputs, *ends.outputs)):
         yield from sorted((data_folder("firmware") / "conversion").glob("*.c"))
+
+
+START, DONE = "chips_start", "chip_done"
+
+
+def with_leader(programs: Sequence[Program], plan: Plan, board: Board) -> list[Program]:
+    """The programs of the root's chip, and a leader's program, which other chips run in place of the root's. The root
+    starts the leaders before the own chip's round, and waits for their answers afterwards."""
+    if len(plan.chips) == 1:
+        return list(programs)
+    assert board.noc is not None
+    flag, to = board.noc.flags - FIRMWARE_FLAGS, f"{START}_to"
+    root, *workers = programs
+    leaders = [twin(board, root.pe, plan.home, chip) for chip in plan.chips[1:]]
+    listed = destinations(to, [(leader, 0) for leader in leaders], "leaders of the other chips")
+    start = _signal(START, root.pe, multicast(to, len(leaders)), flag, "the other chips start")
+    answer: Fields = ("destination_pe", root.pe), ("destination", 0)
+    done = _signal(DONE, of_this_chip(root.pe), answer, flag, "this chip is done")
+    all_done = WaitStep(flag, len(leaders), "the other chips are done")
+    leader = enclosed(root, WaitStep(flag, 1, "the first chip starts"), SendStep(DONE), (done,))
+    starter = enclosed(root, SendStep(START), all_done, (start, listed))
+    return [starter, *workers, replace(leader, is_root=False, leads=True)]
+
+
+def pes_of(pes: Sequence[int], plan: Plan, board: Board, *, root: bool, leads: bool) -> tuple[int, ...]:
+    """The PEs of a program on all chips, chip by chip: the root alone, the leaders of the other chips, or all."""
+    chips = plan.chips[:1] if root else plan.chips[1:] if leads else plan.chips
+    return tuple(twin(board, pe, plan.home, chip) for chip in chips for pe in pes)
+
+
+def _signal(symbol: str, source: Value, destination: Fields, flag: int, what: str) -> Record:
+    """A descriptor that moves no bytes and increments a flag."""
+    fields: Fields = (
+        ("kind", "NOC_COPY"),
+        ("tag", "NOC_NO_MESSAGE"),
+        ("source_pe", source),
+        ("source", Absolute(0)),
+        *destination,
+        ("source_flag", NO_FLAG),
+        ("destination_flag", flag),
+    )
+    return descriptor(symbol, fields, what)
+
+
+def own_data(role: Role) -> OwnData:
+    """The data of every PE of the role."""
+    headers = tuple(sorted({"net.h", *role.headers}))
+    pages = tuple(_pages(own) for own in role.places_of_pages)
+    return OwnData(role.own_bytes, tuple(_pe_data(own) for own in role.own), headers, pages)
+
+
+def _pages(own: OwnLayout) -> tuple[int, PeData]:
+    """The pages of a PE in DRAM, and their total bytes."""
+    program, rows, size = own.program, list[Row](), 0
+    assert program.table is not None
+    assert program.table.room is not None
+    room = program.table.room
+    for number, page in enumerate(program.pages):
+        begin, here = number * room.bytes, program.offsets[room.symbol] + number % 2 * room.bytes
+        homes = {record.symbol: Spot("activations", here + offset) for offset, record in page.members()}
+        for offset, record in page.members():
+            rows += _record_rows(own, begin + offset, record, homes)
+        size = begin + page.bytes
+    return size, PeData(program.pe, (), tuple(rows))
+
+
+def _pe_data(own: OwnLayout) -> PeData:
+    (start, words), arrays, rows = own.words, list[tuple[int, bytes]](), list[Row]()
+    if words:
+        values = tuple(_value(own, word.value, {}) for word in words)
+        rows.append(Row(start, "", tuple(word.name for word in words), values))
+    for offset, member in own.parts:
+        if isinstance(member, Array):
+            arrays.append((offset, np.ascontiguousarray(member.array.values).tobytes()))
+        else:
+            rows += _record_rows(own, offset, member, {})
+    return PeData(own.program.pe, tuple(arrays), tuple(rows))
+
+
+def _record_rows(own: OwnLayout, offset: int, record: Record, homes: Mapping[str, Spot]) -> Iterator[Row]:
+    """The rows of a record. `homes`: the addresses of symbols that exist only in a page."""
+    for index, fields in enumerate(record.rows):
+        names, values = zip(*fields, strict=True)
+        yield Row(offset + index * record.row_bytes, record.struct, names, tuple(_value(own, v, homes) for v in values))
+
+
+def _value(own: OwnLayout, value: Value, homes: Mapping[str, Spot]) -> int | str | Spot:
+    if isinstance(value, int | str):  # the common case
+        return value
+    match value:
+        case Number(Address() as address) | (Address() as address):
+            if address.symbol in homes:
+                return replace(homes[address.symbol], offset=homes[address.symbol].offset + address.offset)
+            if address.symbol in own.program.offsets:
+                return Spot("activations", own.program.offsets[address.symbol] + address.offset)
+            if address.symbol in own.homes:
+                return Spot("own", own.homes[address.symbol] + address.offset)
+            return Spot("constants", own.common[address.symbol] + address.offset)
+        case Foreign(pe, offset):
+            return Spot("activations", offset, pe)
+        case Absolute(address):
+            return address
+        case Callee():
+            return own.functions[value]
+    return value

@@ -11,8 +11,7 @@ import numpy as np
 from npukit.accel.interface import Address
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
 from npukit.codegen.constants import Absolute, Fields, Foreign, Number, Record, Value
-from npukit.codegen.operands import Arena
-from npukit.codegen.parts import link_to
+from npukit.codegen.parts import Arena, link_to
 from npukit.net.net import Net
 from npukit.plan.ir.plan import SENT_FLAG, Buffer, Landing, Message, Plan
 from npukit.plan.predict.memory import MULTICAST_SIGNAL, control_bytes

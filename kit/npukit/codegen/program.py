@@ -13,11 +13,9 @@ from npukit.board.board import Board
 from npukit.codegen.constants import Record
 from npukit.codegen.frame import ChainStep, FrameStep, JoinStep, RestoreStep, SendStep, TableStep, WaitStep
 from npukit.codegen.messages import Descriptors
-from npukit.codegen.operands import Arena
-from npukit.codegen.pages import Page, Piece, Room
-from npukit.codegen.parts import Part, chain_records, commands_of, kernel_step, lower_parts
+from npukit.codegen.parts import Arena, Part, chain_records, commands_of, kernel_step, lower_parts
 from npukit.codegen.states import STATES, state_arrays, state_records
-from npukit.codegen.table import TABLE, TableProgram
+from npukit.codegen.table import TABLE, Page, Piece, Room, TableProgram
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import keys_of_steps, layer_places
 from npukit.plan.ir.plan import PAGES, Compute, Join, PePlan, Plan, Restore, Send, Step, Wait, orders_name

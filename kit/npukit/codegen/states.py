@@ -8,7 +8,7 @@ import numpy as np
 
 from npukit.accel.interface import Address, ConstantArray
 from npukit.codegen.constants import Fields, Record
-from npukit.codegen.operands import Arena
+from npukit.codegen.parts import Arena
 from npukit.net.net import Net
 from npukit.plan.ir.plan import PePlan, Restore
 from npukit.plan.predict.memory import STATE_BYTES, WORD, initial_bytes

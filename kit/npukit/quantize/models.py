@@ -1,14 +1,15 @@
-"""Loads a model file, int8 or float, as a Net."""
+"""Loads a model file, int8 or float, as a Net. TVM's own pass finds the patterns of plug-ins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tvm.ir import IRModule
+from tvm.relax.transform import FuseOpsByPattern, FusionPattern
 
 from npukit.application.apply import AS_NET, Ends, applied
 from npukit.application.declared import NOTHING, Declared, Layout
@@ -29,7 +30,6 @@ from npukit.quantize.canonical import canonical
 from npukit.quantize.choose import of_range
 from npukit.quantize.function import outputs, parameters
 from npukit.quantize.observe import ObservedRange, extremes, percentiles
-from npukit.quantize.patterns import Patterns, matched
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
@@ -244,3 +244,38 @@ def _named(points: Points, layers: dict[Any, Layer], names: Sequence[str], model
         tries = [*nearest(unknown[0], known), "its layers are: " + ", ".join(known)]
         raise NpukitError(f"{model} has no layer {unknown[0]!r}", tries=tries)
     return [known[name] for name in names]
+
+
+Patterns = Sequence[tuple[Any, ...]]
+"""Patterns for `FuseOpsByPattern`, each a tuple: a name, a pattern, and optionally annotations and a check."""
+
+
+def matched(module: IRModule, patterns: Patterns) -> dict[Any, str]:
+    """The match of each matched expression of `main`: the pattern's name and a number. The module is unchanged, because
+    npukit forms the matched ops only later. If matches overlap, the earlier pattern's match counts, as in the pass."""
+    found: dict[Any, str] = {}
+    for number, (name, matches) in enumerate(_matches(module, patterns)):
+        expressions = list(matches.values())
+        if not any(expression in found for expression in expressions):
+            found |= dict.fromkeys(expressions, f"{name} {number}")
+    return found
+
+
+def _matches(module: IRModule, patterns: Patterns) -> Iterator[tuple[str, Mapping[Any, Any]]]:
+    """The name of each matching pattern, and the matched bindings."""
+    for name, pattern, *rest in patterns:
+        annotations, check = (*rest, None, None)[:2]
+        seen: list[Mapping[Any, Any]] = []
+        FuseOpsByPattern([FusionPattern(name, pattern, annotations, _seen_by(check, seen))])(module)
+        yield from ((name, each) for each in seen)
+
+
+def _seen_by(check: Callable[[Any], bool] | None, seen: list[Mapping[Any, Any]]) -> Callable[[Any], bool]:
+    """A check that records the bindings accepted by `check` and rejects every match. The pass then changes nothing."""
+
+    def checked(context: Any) -> bool:
+        if check is None or check(context):
+            seen.append(dict(context.matched_bindings.items()))
+        return False
+
+    return checked

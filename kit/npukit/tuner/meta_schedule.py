@@ -1,28 +1,31 @@
 """TVM's MetaSchedule as a source of arrangements for one kernel's loops.
 
 The evolutionary search proposes arrangements, and receives their measured costs. MetaSchedule builds and runs nothing:
-TVM's own builders and runners measure on the host, and its usual callbacks delete the folder around each artifact.
+TVM's own builders and runners measure on the host, and its usual callbacks delete the folder around each artifact. The
+cost of an arrangement is predicted before any trial: instructions for each term of a sum, with constants fitted to
+GCC's output for the loops. Unrolled terms share loads of common operands; sums beyond the core's registers are spilt.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Sequence
-from math import isfinite
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, prod
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 import tvm
+import tvm_ffi
+from tvm import tirx
 from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule
 
-from npukit.net.importer.arrangements import LoopArrangement, Nest, Tiling
-from npukit.net.importer.loops import LoopKernel
+from npukit.net.importer.loops import LoopArrangement, LoopKernel, Nest, Tiling
 from npukit.net.importer.lowering import function_of
-from npukit.net.importer.schedules import ISLAND, inline, loops_of, opened
-from npukit.tuner.loop_costs import Sum, predicted, sums_in
+from npukit.net.importer.schedules import ISLAND, extents, inline, is_cheap, loops_of, opened, sums_of
 
 ms: Any = meta_schedule
 
@@ -175,3 +178,72 @@ class _Expected(ms.cost_model.PyCostModel):
     def predict(self, context: Any, candidates: Any) -> Any:
         del context
         return [1 / self._search.expected(candidate.sch.trace) for candidate in candidates]
+
+
+REGISTERS = 29
+"""Registers for sums and their operands; the others hold intermediate values."""
+TURN = 3
+"""Instructions of an iteration of the innermost loop, without its terms."""
+COSTLY = 6
+"""Cost of an operand computed at the point of use, relative to a load."""
+MOST_TERMS = 128
+"""Limit on unrolled terms: more would not fit an instruction cache, nor pay."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A block with a sum. `around`: extents of the loops around it. `over`: extents of the loops over its terms.
+    `reads`: for each tensor and axis, the loops that determine the index."""
+
+    name: str
+    around: tuple[int, ...]
+    over: tuple[int, ...]
+    reads: tuple[tuple[tuple[int, ...], ...], ...]
+    cheap: bool
+
+
+def sums_in(schedule: Any) -> list[Sum] | None:
+    """The sums of an inlined kernel, or None if any is not a plain nest of loops."""
+    found = [_sum(schedule, block) for block in sums_of(schedule)]
+    return None if None in found else [each for each in found if each]
+
+
+def _sum(schedule: Any, block: Any) -> Sum | None:
+    loops = loops_of(schedule, block)
+    if loops is None:
+        return None
+    body = schedule.get(block)
+    places = {axis.var: number for number, axis in enumerate(body.iter_vars)}
+    reads = tuple(tuple(_axes(part.min, places) for part in region.region) for region in body.reads)
+    around, over = (extents(schedule, each) for each in loops)
+    return Sum(body.name_hint, around, over, reads, is_cheap(body))
+
+
+def _axes(index: Any, places: Mapping[Any, int]) -> tuple[int, ...]:
+    """The loops that determine an index."""
+    found: set[int] = set()
+
+    def note(var: Any) -> None:
+        if var in places:
+            found.add(places[var])
+
+    tvm_ffi.structural_walk(index, (tirx.Var, note))
+    return tuple(sorted(found))
+
+
+def predicted(sums: Sequence[Sum], tiling: Tiling) -> float:
+    """Predicted instructions, for comparison only."""
+    return sum(map(_of_sum, sums, tiling.sums))
+
+
+def _of_sum(each: Sum, nest: Nest) -> float:
+    factors = (*nest.inside, *nest.terms)
+    terms, side_by_side = prod(factors), prod(nest.inside)
+    if terms > MOST_TERMS:
+        return inf
+    # Distinct elements of each tensor in an iteration. Windows side by side share elements.
+    loads = sum(prod(1 + sum(factors[loop] - 1 for loop in loops) for loops in axes) for axes in each.reads)
+    spilt = max(0, side_by_side + min(loads, side_by_side) - REGISTERS)
+    spills = 2 * spilt * max(1, prod(nest.terms) / 2)
+    turn = 2 * terms + loads * (1 if each.cheap else COSTLY) + spills + TURN
+    return prod((*each.around, *each.over)) * turn / terms

@@ -10,8 +10,7 @@ from npukit.accel.choices import choices_of, with_choices
 from npukit.accel.core_kernels import CostPreference
 from npukit.accel.engines import plugins_of
 from npukit.board.board import Board
-from npukit.net.importer.arrangements import AS_WRITTEN, Blocking, arrangement_of
-from npukit.net.importer.loops import LoopKernel
+from npukit.net.importer.loops import AS_WRITTEN, Blocking, LoopKernel, arrangement_of
 from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import TvmCode
 from npukit.plan.layout.tuned_choices import MEMORY_RELAXED, core_ops, kernel_key, kernel_name, network_key, worth_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from npukit.errors import NpukitError
-from npukit.net.importer.arrangements import Blocking, Nest, Tiling, arrangement_of
+from npukit.net.importer.loops import Blocking, Nest, Tiling, arrangement_of
 
 TILING = Tiling((Nest((1, 5, 1, 8), (1, 4)), Nest((16,), (1,)), Nest((), (3,))), apart=True)
 

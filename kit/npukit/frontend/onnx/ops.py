@@ -19,8 +19,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 from npukit.errors import NpukitError
 from npukit.frontend.expressions import extremes, place, taken
 from npukit.frontend.given import made_by
-from npukit.frontend.onnx.conv import conv, conv_transpose
-from npukit.frontend.onnx.integers import INTEGER_OPS
+from npukit.frontend.onnx.integers import INTEGER_OPS, conv, conv_transpose
 from npukit.frontend.onnx.node import known, padded
 from npukit.frontend.onnx.recurrent import RECURRENT
 from npukit.frontend.onnx.resize import resize

@@ -19,10 +19,9 @@ from tvm.ir import IRModule, PointerType, PrimType
 from npukit.errors import NpukitError
 from npukit.net.c_code.function import MATH
 from npukit.net.importer import loops
-from npukit.net.importer.arrangements import AS_WRITTEN, LoopArrangement
 from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.legal.images import OWN
-from npukit.net.importer.loops import LoopKernel, LoopsInC
+from npukit.net.importer.loops import AS_WRITTEN, LoopArrangement, LoopKernel, LoopsInC
 from npukit.net.importer.schedules import ISLAND, name_of, opened, row_by_row, scheduled
 from npukit.net.importer.tir.cycles import cycles
 from npukit.net.importer.tir.rows import nest_of, rows_of_loops

@@ -14,7 +14,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import IRModule
 
-from npukit.net.importer.arrangements import LoopArrangement, Nest
+from npukit.net.importer.loops import LoopArrangement, Nest
 
 ISLAND = "island"
 """Name of the function to lower."""

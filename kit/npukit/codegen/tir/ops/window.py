@@ -1,4 +1,4 @@
-"""Windows that slide over the rows and pixels of an image, cut off at its edges."""
+"""Windows that slide over the rows and pixels of an image, cut off at its edges, and pools."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Expr, let, loop, quotient, select
+from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop, quotient, select
+from npukit.codegen.tir.ops.fixed_point import clamp
+from npukit.codegen.tir.ops.strided import Layout, each_pixel
+from npukit.net.ops import AveragePool, MaxPool
 from npukit.net.ops.table import SPECS
 
 
@@ -88,3 +91,34 @@ def inside(rows: Taps, columns: Taps) -> Iterator[tuple[Expr, Expr, Expr, Expr]]
     """Loops over the taps inside. Yields tap y, tap x, and the row and pixel read."""
     with loop("ky", rows.first, rows.end) as ky, loop("kx", columns.first, columns.end) as kx:
         yield ky, kx, rows.origin + ky * rows.dilation, columns.origin + kx * columns.dilation
+
+
+def average_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
+    attributes, given, made = tile.op.of(AveragePool), Layout.of(tile.inputs[0]), Layout.of(tile.output)
+    sweep_y, sweep_x = sweeps_of(tile)
+    with each_pixel(made) as (n, y, x):
+        rows, columns = sweep_y.range_at(y), sweep_x.range_at(x)
+        count = let("count", rows.count * columns.count)
+        half = let("half", quotient(count, 2))
+        with loop("c", 0, made.channels) as c:
+            total = Local("sum", "int32", 0)
+            with inside(rows, columns) as (_, _, row, column):
+                total.set(total.value + cast("int32", source[given.index(n, row, column, c)]))
+            rounded = let("rounded", select(total.value > 0, total.value + half, total.value - half))
+            output[made.index(n, y, x, c)] = cast("int8", clamp(quotient(rounded, count), *attributes.clamp))
+
+
+def max_pool(tile: Tile, source: Pointed, output: Pointed) -> None:
+    attributes, given, made = tile.op.of(MaxPool), Layout.of(tile.inputs[0]), Layout.of(tile.output)
+    sweep_y, sweep_x = sweeps_of(tile)
+    with each_pixel(made) as (n, y, x):
+        rows, columns = sweep_y.range_at(y), sweep_x.range_at(x)
+        with loop("c", 0, made.channels) as c:
+            largest = Local("largest", "int32", -128)
+            with inside(rows, columns) as (_, _, row, column):
+                value = let("value", cast("int32", source[given.index(n, row, column, c)]))
+                largest.set(select(value > largest.value, value, largest.value))
+            output[made.index(n, y, x, c)] = cast("int8", clamp(largest.value, *attributes.clamp))
+
+
+KERNELS = {"average_pool": average_pool, "max_pool": max_pool}
