@@ -35,19 +35,8 @@ SCALE_BYTES = 64
 OPEN = -1
 """An open size in the file. It becomes 0 in a TfliteTensor."""
 
-DTYPES = {
-    tflite.TensorType.FLOAT32: "float32",
-    tflite.TensorType.FLOAT16: "float16",
-    tflite.TensorType.INT4: "int8",
-    tflite.TensorType.INT8: "int8",
-    tflite.TensorType.UINT8: "uint8",
-    tflite.TensorType.INT16: "int16",
-    tflite.TensorType.INT32: "int32",
-    tflite.TensorType.UINT32: "uint32",
-    tflite.TensorType.INT64: "int64",
-    tflite.TensorType.UINT64: "uint64",
-    tflite.TensorType.BOOL: "bool",
-}
+_TYPES = ("float32", "float16", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "bool")
+DTYPES = {getattr(tflite.TensorType, name.upper()): name for name in _TYPES} | {tflite.TensorType.INT4: "int8"}
 
 
 MODEL_FIELDS = frozenset(

@@ -249,20 +249,12 @@ def _variable(op: TfliteOp) -> Variable:
     return options.get("Container") or b"", options.get("SharedName") or b""
 
 
+_SAME_IN_NUMPY = """EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR MAXIMUM MINIMUM
+    NOT_EQUAL"""
 _COUNTED: Mapping[str, Callable[..., Any]] = {
+    **{name: getattr(np, name.lower()) for name in _SAME_IN_NUMPY.split()},
     "ADD": np.add,
-    "EQUAL": np.equal,
-    "GREATER": np.greater,
-    "GREATER_EQUAL": np.greater_equal,
-    "LESS": np.less,
-    "LESS_EQUAL": np.less_equal,
-    "LOGICAL_AND": np.logical_and,
-    "LOGICAL_NOT": np.logical_not,
-    "LOGICAL_OR": np.logical_or,
-    "MAXIMUM": np.maximum,
-    "MINIMUM": np.minimum,
     "MUL": np.multiply,
-    "NOT_EQUAL": np.not_equal,
     "SUB": np.subtract,
 }
 """Ops for loop counters and conditions."""

@@ -16,31 +16,12 @@ from npukit.frontend.tflite.signal import SIGNAL
 from npukit.frontend.tflite.wide import by_width, moving
 
 FUNCTIONS = (
-    "ABS",
-    "CEIL",
-    "COS",
-    "EXP",
-    "FLOOR",
-    "LOG",
-    "ROUND",
-    "RSQRT",
-    "SIGN",
-    "SIN",
-    "SQRT",
-    "SQUARE",
-    "ZEROS_LIKE",
+    *("ABS", "CEIL", "COS", "EXP", "FLOOR", "LOG", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE", "ZEROS_LIKE"),
 )
 """Functions of a single number, named as in Relax."""
 TRUTHS = (
-    "EQUAL",
-    "GREATER",
-    "GREATER_EQUAL",
-    "LESS",
-    "LESS_EQUAL",
-    "LOGICAL_AND",
-    "LOGICAL_NOT",
-    "LOGICAL_OR",
-    "NOT_EQUAL",
+    *("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"),
+    *("LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "NOT_EQUAL"),
 )
 """Comparisons and logical functions, named as in Relax."""
 

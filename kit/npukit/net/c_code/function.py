@@ -12,17 +12,8 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import TvmCode
 from npukit.net.net import Net, Op
 
-C_TYPES = {
-    "bool": "bool",
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int16": "int16_t",
-    "int32": "int32_t",
-    "uint32": "uint32_t",
-    "int64": "int64_t",
-    "uint64": "uint64_t",
-    "float32": "float",
-}
+_WHOLE = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
+C_TYPES = {"bool": "bool", **{name: f"{name}_t" for name in _WHOLE}, "float32": "float"}
 
 _CYCLES = """
     acosf 560 acoshf 884 asinf 544 asinhf 922 atan2f 508 atanf 513 atanhf 878 ceilf 20 copysignf 6 cosf 393

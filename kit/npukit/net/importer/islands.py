@@ -38,6 +38,7 @@ from npukit.net.importer.expressions import (
 from npukit.net.importer.given import is_given
 from npukit.net.importer.linear import SUMMED, in_sums
 from npukit.net.importer.lowering import ISLAND, code_of
+from npukit.net.importer.movement import RESHAPES
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
 from npukit.net.ops import Reshape, TvmCode
 from npukit.net.tensor import Quantization, Tensor
@@ -49,7 +50,6 @@ operators: Any = relax.op
 make_call: Any = Call
 tensor_type: Any = relax.TensorType
 
-RESHAPES = ("expand_dims", "flatten", "nn.batch_flatten", "reshape", "squeeze")
 SIMPLE = frozenset(
     (
         *FUNCTIONS,

@@ -148,17 +148,14 @@ def _derived(walk: Walk, source: AxesView, attributes: Pad | Slice, call: Any) -
     return AxesView(name, source.order)
 
 
+RESHAPES = ("expand_dims", "flatten", "nn.batch_flatten", "reshape", "squeeze")
 MOVEMENTS: Mapping[str, Movement] = {
-    "expand_dims": reshape,
-    "flatten": reshape,
+    **dict.fromkeys(RESHAPES, reshape),
     "flip": flip,
     "image.resize2d": resize,
-    "nn.batch_flatten": reshape,
     "nn.pad": pad,
     "permute_dims": permute,
-    "reshape": reshape,
     "split_part": split_part,
-    "squeeze": reshape,
     "strided_slice": strided_slice,
 }
 

@@ -32,34 +32,21 @@ MOST_LOOKUPS = 100
 
 _erf = np.vectorize(erf, otypes=[np.float64])
 
+_SAME_IN_NUMPY = (
+    "abs add ceil cos divide exp floor maximum minimum multiply negative power sin sqrt square subtract tanh"
+)
 FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
-    "abs": np.abs,
-    "add": np.add,
-    "ceil": np.ceil,
-    "cos": np.cos,
-    "divide": np.divide,
+    **{name: getattr(np, name) for name in _SAME_IN_NUMPY.split()},
     "erf": _erf,
-    "exp": np.exp,
-    "floor": np.floor,
     "log": lambda x: np.log(np.maximum(x, 0)),
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "multiply": np.multiply,
-    "negative": np.negative,
     "nn.gelu": lambda x: x * (1 + _erf(x / sqrt(2))) / 2,
     "nn.gelu_tanh": lambda x: x * (1 + np.tanh(sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2,
     "nn.relu": lambda x: np.maximum(x, 0),
     "nn.relu6": lambda x: np.clip(x, 0, 6),
     "nn.silu": lambda x: x / (1 + np.exp(-x)),
-    "power": np.power,
     "round": np.rint,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "sin": np.sin,
-    "sqrt": np.sqrt,
-    "square": np.square,
-    "subtract": np.subtract,
-    "tanh": np.tanh,
 }
 """Relax's elementwise operators as functions of float arrays."""
 

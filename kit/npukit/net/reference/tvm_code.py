@@ -84,15 +84,9 @@ def _sandbox(sources: tuple[str, ...]) -> Sandbox:
 
 
 FLAGS = (
-    *(
-        "-target",
-        "wasm32-freestanding",
-        "-mnontrapping-fptoint",
-        "-Wl,--no-entry",
-        "-Wl,-z,stack-size=65536",
-    ),
+    *("-target", "wasm32-freestanding", "-mnontrapping-fptoint", "-Wl,--no-entry", "-Wl,-z,stack-size=65536"),
     *("-std=c11", "-O1", "-w", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing", "-fno-crash-diagnostics"),
-    *("-ffp-contract=off", "-fno-math-errno", "-Wl,--export=__heap_base", "-Wl,-z,stack-size=65536"),
+    *("-ffp-contract=off", "-fno-math-errno", "-Wl,--export=__heap_base"),
 )
 COMPILER_SECONDS = 300
 """Time limit of a compilation in seconds. Longer than any compilation, even the first of a fresh zig."""
