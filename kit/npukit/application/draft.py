@@ -10,7 +10,7 @@ import numpy as np
 
 from npukit.net.net import Net, Op, State
 from npukit.net.ops import Attributes, Dequantize, Reshape, Slice, Transpose, TvmCode
-from npukit.net.ops.table import output_shape
+from npukit.net.ops.table import SPECS
 from npukit.net.passes.simplify import moves_nothing
 from npukit.net.tensor import Quantization, Tensor
 
@@ -54,7 +54,7 @@ class Draft:
             self.tensors[output] = Tensor(output, (), dtype, quantization)
         made = Op(name, attributes, inputs, (output,))
         if not self.tensors[output].shape and not isinstance(attributes, Reshape):
-            shape = output_shape(replace(self.net, tensors=self.tensors, constants=self.constants), made)
+            shape = SPECS[made.kind].shape(replace(self.net, tensors=self.tensors, constants=self.constants), made)
             self.tensors[output] = replace(self.tensors[output], shape=shape)
         place.append(made)
         return output

@@ -16,7 +16,7 @@ from npukit.net.c_code.rows import check_rows
 from npukit.net.limits import COLUMNS, EXTENT, MACS, SCRATCH, WINDOW, check_shape
 from npukit.net.net import Fused, Net, Op, fuse
 from npukit.net.ops.kind import Scales
-from npukit.net.ops.table import SPECS, output_shape, total_macs
+from npukit.net.ops.table import SPECS, total_macs
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import print_tensor
 
@@ -140,7 +140,7 @@ def _check_op(net: Net, op: Op) -> None:
         if op.attributes.work_bytes < 0:
             raise NpukitError(f"its workspace has {op.attributes.work_bytes:,} bytes")
         SCRATCH.check(op.attributes.work_bytes, "it")
-    expected, stated = output_shape(net, op), net.tensor(op.output).shape
+    expected, stated = SPECS[op.kind].shape(net, op), net.tensor(op.output).shape
     if expected != stated:
         raise NpukitError(f"its output is {list(expected)}, not {list(stated)}")
     _check_window(net, op)

@@ -46,12 +46,9 @@ def quantised(
         steps = (value.astype(np.float32) - offset.astype(np.float32)) / step.astype(np.float32)
     low, high = np.float32(-128 - zero_point), np.float32(127 - zero_point)
     within = np.where(steps > low, np.where(steps < high, steps, high), low)
-    return ((_halves_away(within) if away else np.rint(within)).astype(np.int32) + zero_point).astype(np.int8)
-
-
-def _halves_away(steps: np.ndarray) -> np.ndarray:
-    whole = np.trunc(steps)
-    return whole + np.where(np.abs(steps - whole) >= np.float32(0.5), np.sign(steps), np.float32(0))
+    whole = np.trunc(within)
+    rounded_away = whole + np.where(np.abs(within - whole) >= np.float32(0.5), np.sign(within), np.float32(0))
+    return ((rounded_away if away else np.rint(within)).astype(np.int32) + zero_point).astype(np.int8)
 
 
 LEAST_ROOT = 16 * SATURATES

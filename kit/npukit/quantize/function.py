@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -76,18 +75,6 @@ def substituted(value: Any, known: Variables) -> Any:
     return value
 
 
-@contextmanager
-def _told_of(variable: Any, value: Any) -> Iterator[None]:
-    """Turns a fault in TVM or npukit into an error that names the op."""
-    try:
-        yield
-    except (NpukitError, MemoryError):
-        raise
-    except Exception as fault:
-        what = f"op {callee(value) or 'none'} ({variable.name})"
-        raise NpukitError(f"{what} has no int8 form: {type(fault).__name__}: {first_line(fault)}") from fault
-
-
 def rewritten(module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilder], list[Any]]) -> IRModule:
     """`main` with the same parameters. `emit` writes each binding; `results` gives the returned variables."""
     functions: Any = module
@@ -96,8 +83,13 @@ def rewritten(module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilde
     with builder.function("main", parameters(module)):
         with builder.dataflow():
             for variable, value in bindings(module):
-                with _told_of(variable, value):
+                try:
                     emit(builder, variable, value)
+                except (NpukitError, MemoryError):
+                    raise
+                except Exception as fault:
+                    told = f"op {callee(value) or 'none'} ({variable.name}) has no int8 form"
+                    raise NpukitError(f"{told}: {type(fault).__name__}: {first_line(fault)}") from fault
             result = builder.emit_output(relax.Tuple(results(builder)))
         builder.emit_func_output(result)
     return with_titles(builder.finalize(), titles_of(module))

@@ -168,7 +168,11 @@ class _Reader:
 
     def primary(self) -> Expression:
         if self.skip("("):
-            return self.cast() if _TYPE.fullmatch(self.next) else self.closed(self.expression())
+            if _TYPE.fullmatch(self.next):
+                return self.cast()
+            inner = self.expression()
+            self.skip(")")
+            return inner
         token = self.take()
         if token in ("-", "!", "~", "&", "*", "+"):
             return (token, self.primary())
@@ -177,10 +181,6 @@ class _Reader:
             kind = self.take()
             found = ("[]", found, self.expression()) if kind == "[" else ("()", found, *self.given())
             self.skip("]")
-        return found
-
-    def closed(self, found: Expression) -> Expression:
-        self.skip(")")
         return found
 
     def cast(self) -> Expression:

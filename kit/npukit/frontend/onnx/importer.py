@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from math import prod
 from types import SimpleNamespace
@@ -36,19 +36,13 @@ def relax_of(
     """The model as a Relax module. `name`: the file's name in errors; `custom`: C of custom ops, by name."""
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     try:
-        with readable_converters(), _quiet():
+        # TVM prints errors in addition to raising them, and warns of attributes despite reading them.
+        with readable_converters(), warnings.catch_warnings(action="ignore"), redirect_stdout(StringIO()):
             return _Importer(name, shapes, model.graph, custom).from_onnx(model.graph, opset)
     except NpukitError:
         raise
     except Exception as fault:
         raise NpukitError(f"{name} cannot be imported: {first_line(fault)}") from fault
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences TVM, which prints errors in addition to raising them and warns of attributes despite reading them."""
-    with warnings.catch_warnings(action="ignore"), redirect_stdout(StringIO()):
-        yield
 
 
 class _Importer(TvmImporter):

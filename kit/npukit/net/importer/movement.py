@@ -96,17 +96,14 @@ def strided_slice(walk: Walk, source: AxesView, call: Any) -> AxesView:
 
 
 def _sliced(walk: Walk, source: AxesView, call: Any, ranges: list[range]) -> AxesView:
-    parts = [_forwards(ranges[axis]) for axis in source.order]
+    given = [ranges[axis] for axis in source.order]
+    # The same indices in ascending order; negative steps are reversed behind the slice.
+    parts = [part if part.step > 0 else range(part[-1], part[0] + 1, -part.step) for part in given]
     attributes = Slice(
         tuple(part.start for part in parts), tuple(part.stop for part in parts), tuple(part.step for part in parts)
     )
     turned = {axis for axis, part in enumerate(ranges) if part.step < 0}
     return _reversed(walk, _derived(walk, source, attributes, call), turned)
-
-
-def _forwards(part: range) -> range:
-    """The same indices in ascending order."""
-    return part if part.step > 0 else range(part[-1], part[0] + 1, -part.step)
 
 
 def flip(walk: Walk, source: AxesView, call: Any) -> AxesView:

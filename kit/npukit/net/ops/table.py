@@ -10,7 +10,6 @@ from types import ModuleType
 from npukit.net import ops
 from npukit.net.net import Net, Op
 from npukit.net.ops.kind import OpSpec
-from npukit.net.ops.shapes import Shape
 
 
 def modules_of(room: ModuleType) -> list[ModuleType]:
@@ -19,11 +18,6 @@ def modules_of(room: ModuleType) -> list[ModuleType]:
 
 
 SPECS: Mapping[str, OpSpec] = {spec.kind: spec for module in modules_of(ops) for spec in getattr(module, "OPS", ())}
-
-
-def output_shape(net: Net, op: Op) -> Shape:
-    """The required shape of the op's output. Raises an error, without the op's name, if the inputs do not fit."""
-    return SPECS[op.kind].shape(net, op)
 
 
 def macs(net: Net, op: Op) -> int:
