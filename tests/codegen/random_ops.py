@@ -10,7 +10,7 @@ import numpy as np
 from npukit.net import ops
 from npukit.net.net import Net, Op
 from npukit.net.ops.norm import norm_constants
-from npukit.net.ops.table import output_shape
+from npukit.net.ops.table import SPECS
 from npukit.net.tensor import Quantization, Tensor, untransposed
 
 Shape = tuple[int, ...]
@@ -83,7 +83,7 @@ class Bundle:
         name = f"{attributes.kind}_{len(self.ops)}"
         self.tensors[name] = Tensor(name, (), dtype, None if plain else quantization or self.quantization())
         op = Op(name, attributes, inputs, (name,))
-        shape = output_shape(self.net([op]), op)
+        shape = SPECS[op.kind].shape(self.net([op]), op)
         self.tensors[name] = Tensor(name, shape, dtype, self.tensors[name].quantization)
         self.ops.append(op)
 
@@ -336,7 +336,7 @@ def sums(bundle: Bundle) -> None:
     if bundle.pick(0, 1):
         bundle.add(attributes, source, weights, dtype="int32", plain=True)
         return
-    made = output_shape(bundle.net([]), Op("sums", attributes, (source, weights), ("made",)))
+    made = SPECS["sums"].shape(bundle.net([]), Op("sums", attributes, (source, weights), ("made",)))
     before = bundle.tensor(made, None, "int32")
     bundle.inputs.append(before)
     bundle.add(attributes, source, weights, before, dtype="int32", plain=True)
