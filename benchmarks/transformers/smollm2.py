@@ -27,13 +27,13 @@ from benchmarks.state import commit
 from benchmarks.transformers.floats import losses, scores_of
 from benchmarks.transformers.network import Shape, frames, save_model, shape_of
 from benchmarks.transformers.package import Model, load_package, package_file
-from benchmarks.transformers.sequence import run_sequence
 from benchmarks.transformers.words import Tokenizer
 
 from npukit import api
 from npukit.host.budget import LIMITS_VARIABLE
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
+from npukit.net.reference.sequence import run_sequence
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
 

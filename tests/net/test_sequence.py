@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.transformers.sequence import components, edges, run_sequence
 from small_nets import remembering_net
 
 from end_to_end.language_models import Sizes, save_model, save_samples
 from npukit.net.net import Net, Op, State
 from npukit.net.ops import Add
 from npukit.net.reference import evaluate
+from npukit.net.reference.sequence import components, edges, run_sequence
 from npukit.net.tensor import Quantization, Tensor
 from npukit.quantize.models import load_model
 
