@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from end_to_end.builds import DIGITS
 from npukit.cli.main import app
-from npukit.cli.summary import _load, _remarks
+from npukit.cli.summary import _load, _remarks, _show_layers
+from npukit.cli.terminal import Terminal
 from npukit.measure.validate import DEPLOYED, Mismatch, Validation
 
 EQUAL = Validation("emulator", 2, True, (), 18, 200)
@@ -108,3 +109,14 @@ def test_inputs_that_no_line_of_1_gbit_carries_are_told() -> None:
     told = {"load": load, "predicted": {"interval_cycles": 184}, "input_bytes": 3072, "clock_hz": 300_000_000}
     assert "inputs need 40.1 Gbit/s; a link of 1 Gbit/s carries one frame in 40" in _load(told)
     assert "Gbit" not in _load({**told, "predicted": {"interval_cycles": 184_000}})
+
+
+def test_a_reason_for_plain_c_is_said_once_for_all_layers(capsys: pytest.CaptureFixture[str]) -> None:
+    shared = {"op": "dense", "title": "", "macs": 4, "pes": [0], "predicted_cycles": 9, "engine": "cpu", "choice": ""}
+    kernels = {"a": "dense16", "b": "plain C: no DSP", "c": "plain C: no DSP"}
+    ops = [{"name": name, "kernel": kernel, "reason": "", **shared} for name, kernel in kernels.items()]
+    frame = [{"name": name, "cycles": 9} for name in kernels]
+    _show_layers(Terminal(), {"ops": ops, "pes_used": 1, "frame": frame})
+    told = capsys.readouterr().out
+    assert told.count("no DSP") == 1
+    assert told.endswith("plain C for 2 layers: no DSP\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,9 @@ def _show_layers(terminal: Terminal, summary: dict[str, Any]) -> None:
     accelerated = any(op["engine"] != CORE for op in summary["ops"])
     terminal.print()
     terminal.table((*headings, REASON), rows, LAYER_COLUMNS if accelerated else COLUMNS_ON_CORES)
+    if terminal.wide or not accelerated:
+        for reason, count in Counter(filter(None, (_kernel(op)[1] for op in ops.values()))).items():
+            terminal.print(f"plain C for {count} layer{'s' * (count > 1)}: {reason}")
 
 
 def _op_cells(name: str, op: dict[str, Any] | None, several: bool) -> tuple[str, ...]:
@@ -110,7 +114,13 @@ def _op_cells(name: str, op: dict[str, Any] | None, several: bool) -> tuple[str,
         return name, *[""] * 7
     engine = ", ".join(filter(None, (op["engine"], op["choice"])))
     counts = (f"{op['macs']:,}", str(len(op["pes"])) if several else "", f"{op['predicted_cycles']:,}")
-    return name, in_model(op["title"]), op["op"], engine, op["kernel"] or "", *counts
+    return name, in_model(op["title"]), op["op"], engine, _kernel(op)[0], *counts
+
+
+def _kernel(op: dict[str, Any]) -> tuple[str, str]:
+    """The kernel of an op, and the reason if it is plain C."""
+    kernel, _, reason = (op["kernel"] or "").partition(": ")
+    return kernel, reason
 
 
 def _ends(ends: list[dict[str, Any]]) -> str:
