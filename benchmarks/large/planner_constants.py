@@ -85,7 +85,6 @@ SEARCHES: Mapping[str, Search] = {
         "throughput",
         "pe-mesh-152",
         {
-            "emit.regions.SMALL_PART": (1.25, 3.0),
             "strategies.low_memory.SIZES": ((38, 49, 76),),
             "strategies.low_memory.SEARCHED": (0.4, 0.6),
             "strategies.low_memory.WEIGHT_TILE": (8_000, 18_000),

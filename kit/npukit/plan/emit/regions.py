@@ -69,10 +69,6 @@ class Region:
         return replace(self, box=self.box.hull(box), needs=(*self.needs, (index, box)))
 
 
-SMALL_PART = 1.75
-"""Ratio of a region's elements to the elements of the PE's own tile. Above this ratio, the tile is a small part of the
-region."""
-
 Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 """Regions by tensor, then by PE."""
 
@@ -98,8 +94,7 @@ def regions_of(
     PEs.
 
     `between`: tensors between two ops in bands (`channel_bands.py`); each band has separate regions. `low_memory`: a
-    tile has a separate region if the tile is a small part of the box read by the PE, because the tile exists before the
-    rest.
+    tile has a separate region, because the tile exists before the rest of the box read by the PE.
     """
     found = _own_regions(graph, assignment, ends.inputs, frame, between)
 
@@ -151,7 +146,7 @@ def _may_share(graph: Graph, region: Region, box: Box, between: Collection[str],
     ends = (region.box.start[-1:], region.box.stop[-1:])
     if region.tensor in between and ends != (box.start[-1:], box.stop[-1:]):
         return False
-    if low_memory and region.owned and hull.elements > SMALL_PART * region.owned.elements:
+    if low_memory and region.owned and hull != region.owned:
         return False
     return hull.elements <= region.box.elements + box.elements
 

@@ -313,14 +313,10 @@ def activation_room(board: Board, constants: int, layers: int) -> int:
     return memory_use(board, constants, control_bytes(layers)).free - variables
 
 
-def with_code(board: Board, use: MemoryUse, code_bytes: int) -> MemoryUse:
-    """The memory use with `code_bytes` of code more than the reserve."""
-    return _with_free(board, replace(use, code=use.code + code_bytes))
-
-
-def with_near(board: Board, use: MemoryUse, near: int) -> MemoryUse:
-    """The memory use with `near` bytes of constants copied at start-up to the memory of the program's variables."""
-    return _with_free(board, replace(use, code=use.code + near, variables=use.variables + near))
+def with_code(board: Board, use: MemoryUse, code_bytes: int, near: int = 0) -> MemoryUse:
+    """The memory use with `code_bytes` of code more than the reserve, and `near` bytes of constants copied at start-up
+    to the memory of the program's variables."""
+    return _with_free(board, replace(use, code=use.code + code_bytes + near, variables=use.variables + near))
 
 
 @dataclass(frozen=True)

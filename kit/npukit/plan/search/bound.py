@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from math import inf
@@ -19,7 +19,7 @@ from npukit.plan.batch.channel_bands import between, in_bands
 from npukit.plan.batch.live_bytes import most_at_once
 from npukit.plan.batch.schedule import ends_of, output_bytes
 from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, MOST_WEIGHT_TILE_BYTES, cut_in_weight_tiles
-from npukit.plan.emit.emitter import command_bytes, same_constants, streamed_bytes
+from npukit.plan.emit.emitter import command_bytes, constants_of, resident_bytes, streamed_bytes
 from npukit.plan.emit.messages import descriptor_bytes
 from npukit.plan.emit.regions import Ends, Regions, copies_to, regions_of, transfers_of
 from npukit.plan.ir.assignment import Assignment, useful
@@ -157,19 +157,10 @@ def _program(problem: Problem, kernels: int) -> tuple[int, int]:
 
 
 def _resident(problem: Problem, group: Assignment, batch: Batch) -> Counter[int]:
-    """Bytes of the constants that are not streamed, with their commands, and of the layers' records, on each PE.
+    """Bytes of the constants that are not streamed, with their commands, on each PE.
     Constants shared by tiles count once."""
-    found, there = Counter[int](), set[tuple[int, Hashable]]()
-    for op in problem.graph.ops:
-        if op.name in batch.stream.ops:
-            continue
-        commands = command_bytes(problem.engines[op.engine])
-        for tile in group[op.name]:
-            cost = problem.cost(op, tile.box, tile.pe)
-            key = tile.pe, same_constants(problem.graph, op, tile.box, cost)
-            found[tile.pe] += commands if key in there else cost.constant_bytes
-            there.add(key)
-    return found
+    resident = (op for op in problem.graph.ops if op.name not in batch.stream.ops)
+    return resident_bytes(constants_of(problem, op, tile) for op in resident for tile in group[op.name])
 
 
 def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[int]:

@@ -18,7 +18,7 @@ from npukit.plan.batch.batch import weighed
 from npukit.plan.batch.batch_emitter import emit_with_flags
 from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.kernels import with_kernel_code
-from npukit.plan.predict.memory import lacking_of, with_near
+from npukit.plan.predict.memory import lacking_of, with_code
 from npukit.plan.predict.simulate import ROUNDS, with_predictions
 from npukit.plan.search.bound import least_cycles, least_lacking
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Line, Outcome, Slow, Strategy, Tried
@@ -145,5 +145,5 @@ def _complete(problem: Problem, plan: Plan) -> Plan:
     near = core.constants_near(problem.net) if isinstance(core, Cpu) else 0
     if not near:
         return plan
-    pes = (replace(pe, memory=with_near(board.seen_by(pe.pe), pe.memory, near)) for pe in plan.pes)
+    pes = (replace(pe, memory=with_code(board.seen_by(pe.pe), pe.memory, 0, near)) for pe in plan.pes)
     return replace(plan, pes=tuple(pes))
