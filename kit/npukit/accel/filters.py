@@ -17,9 +17,7 @@ def rows_and_biases(net: Net, op: Op) -> tuple[np.ndarray, np.ndarray]:
     weights = values.reshape(-1, values.shape[-1]).T if depthwise else values.reshape(values.shape[0], -1)
     given = net.constant(op, 2)
     bias = np.zeros(len(weights), np.int64) if given is None else given.astype(np.int64)
-    quantization = net.tensor(op.inputs[0]).quantization
-    zero = quantization.zero_point if quantization else 0
-    return weights, bias - zero * weights.astype(np.int64).sum(1)
+    return weights, bias - net.tensor(op.inputs[0]).zero_point * weights.astype(np.int64).sum(1)
 
 
 def tile_filter(tile: Tile) -> tuple[np.ndarray, np.ndarray]:

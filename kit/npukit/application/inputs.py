@@ -178,8 +178,7 @@ def _int8(draft: Draft, inner: str) -> str:
 def _quantised(draft: Draft, declared: SensorInput, source: str, like: str, layout: Layout, output: str) -> str:
     """The sensor's numbers, quantised as `like`. By a table for 8-bit values with a single scale."""
     meaning, given = _meaning(draft, like), draft.tensors[source]
-    zero = given.quantization.zero_point if given.quantization else 0
-    offset, step = _offset_and_step(declared, given.shape, layout, meaning.scale, zero)
+    offset, step = _offset_and_step(declared, given.shape, layout, meaning.scale, given.zero_point)
     if offset.size == step.size == 1 and given.dtype in ("int8", "uint8"):
         limits = np.iinfo(given.dtype)
         values = np.arange(limits.min, limits.max + 1)

@@ -170,8 +170,8 @@ def _limits(tensor: Tensor, values: np.ndarray) -> tuple[float, float, float]:
     """The lowest value, the highest value, and the representation of 0."""
     if np.dtype(tensor.dtype).kind not in "iu":
         return float(values.min()), float(values.max()), 0.0
-    limits, given = np.iinfo(tensor.dtype), tensor.quantization
-    return float(limits.min), float(limits.max), float(given.zero_point if given else 0)
+    limits = np.iinfo(tensor.dtype)
+    return float(limits.min), float(limits.max), float(tensor.zero_point)
 
 
 def _blocks(values: np.ndarray, size: int) -> np.ndarray:

@@ -52,6 +52,10 @@ class Tensor:
         return self.quantization is not None and self.quantization.axis is None
 
     @property
+    def zero_point(self) -> int:
+        return self.quantization.zero_point if self.quantization else 0
+
+    @property
     def elements(self) -> int:
         return prod(self.shape)
 

@@ -62,8 +62,7 @@ def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:
 def _sums(net: Net, op: Op) -> Filter:
     """A mean over all pixels as a depthwise convolution with ones. No int8 image overflows the accumulator."""
     taps, channels = window_of(net, op).taps, net.tensor(op.output).shape[-1]
-    quantization, scaling = net.tensor(op.inputs[0]).quantization, mean_rescaling(net, op, taps)
-    bias = -taps * (quantization.zero_point if quantization else 0)
+    scaling, bias = mean_rescaling(net, op, taps), -taps * net.tensor(op.inputs[0]).zero_point
     columns = (np.full(channels, value, np.int64) for value in (bias, scaling.multiplier, scaling.shift))
     return Filter(np.ones((channels, taps), np.int64), *columns)
 
@@ -81,7 +80,7 @@ def _settle(raw: Filter, net: Net, op: Op, accumulator_bits: int) -> Filter:
     weights, bias = raw.weights.copy(), raw.bias.copy()
     multipliers, shifts = raw.multipliers.copy(), raw.shifts.copy()
     weights[constant] = 0
-    bias[constant] = results[0][constant] - _zero_out(net, op)
+    bias[constant] = results[0][constant] - net.tensor(op.output).zero_point
     # Shifted left by 1, then multiplied by 1/2, the bias is unchanged.
     multipliers[constant], shifts[constant] = 1 << 30, 1
     return Filter(weights, bias, multipliers, shifts)
@@ -91,12 +90,7 @@ def _output(net: Net, op: Op, raw: Filter, accumulator: np.ndarray) -> np.ndarra
     clipped = np.clip(accumulator, -(1 << 31), (1 << 31) - 1)
     scaled = multiply_by_quantized_multiplier(clipped, raw.multipliers, raw.shifts)
     low, high = op.attributes.clamp  # pyright: ignore[reportAttributeAccessIssue]
-    return np.clip(scaled + _zero_out(net, op), low, high)
-
-
-def _zero_out(net: Net, op: Op) -> int:
-    quantization = net.tensor(op.output).quantization
-    return quantization.zero_point if quantization else 0
+    return np.clip(scaled + net.tensor(op.output).zero_point, low, high)
 
 
 def accumulator_bounds(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

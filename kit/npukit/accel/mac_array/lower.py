@@ -45,7 +45,7 @@ def _with_residual(lowered: Lowered, tile: Tile, addition: Op) -> Lowered:
         "extra_row_stride": other.row_stride,
         "extra_pixel_stride": other.pixel_stride,
         "residual_parameters": Address(symbol),
-        "residual_zero": _zero(tile.net, addition.output),
+        "residual_zero": tile.net.tensor(addition.output).zero_point,
         "residual_min": low,
         "residual_max": high,
     }
@@ -68,7 +68,7 @@ def _products(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
     products = Products.of(tile.net, tile.op, tile.output.box, figures)
     parameters = products.parameters(tile)
     pixels = " | MAC_ARRAY_PIXELS" if products.along_pixels else ""
-    zero, second_zero = products.in_turn(*(_zero(tile.net, name) for name in tile.op.inputs))
+    zero, second_zero = products.in_turn(*(tile.net.tensor(name).zero_point for name in tile.op.inputs))
     shared = {
         "kind": "MAC_ARRAY_CONVOLUTION",
         "flags": f"MAC_ARRAY_SECOND{pixels}",
@@ -155,7 +155,7 @@ def addition_block(net: Net, op: Op, first: str) -> np.ndarray:
     """The eight words of `struct mac_array_addition`: the operand `first`, then the other. Addition commutes."""
     scaling = add_rescaling(net, op)
     factors = zip(op.inputs, (scaling.first, scaling.second), strict=True)
-    operands = [(_zero(net, name), factor.multiplier, factor.shift) for name, factor in factors]
+    operands = [(net.tensor(name).zero_point, factor.multiplier, factor.shift) for name, factor in factors]
     if op.inputs[0] != first:
         operands.reverse()
     return np.array([*operands[0], *operands[1], scaling.output.multiplier, scaling.output.shift], np.int32)
@@ -180,16 +180,11 @@ def _window(tile: Tile) -> Fields:
 def _output_stage(tile: Tile) -> Fields:
     low, high = getattr(tile.op.attributes, "clamp", (-128, 127))
     return (
-        ("input_zero", _zero(tile.net, tile.op.inputs[0])),
-        ("output_zero", _zero(tile.net, tile.op.output)),
+        ("input_zero", tile.net.tensor(tile.op.inputs[0]).zero_point),
+        ("output_zero", tile.net.tensor(tile.op.output).zero_point),
         ("clamp_min", low),
         ("clamp_max", high),
     )
-
-
-def _zero(net: Net, name: str) -> int:
-    quantization = net.tensor(name).quantization
-    return quantization.zero_point if quantization else 0
 
 
 _LOWERINGS = {
