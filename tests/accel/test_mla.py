@@ -72,8 +72,8 @@ def plugin(**figures: int) -> Mla:
 
 def test_it_is_written_against_the_public_interface_alone() -> None:
     modules = [node for path in PLUGIN.glob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
-    imported = {node.module or "" for node in modules if isinstance(node, ast.ImportFrom)}
-    kit = {name for name in imported if name.startswith("npukit")}
+    named = [(node.module or "", node.names) for node in modules if isinstance(node, ast.ImportFrom)]
+    kit = {f"{module}.{each.name}" for module, names in named if module.startswith("npukit") for each in names}
     assert kit
     assert not {name for name in kit if not name.startswith(PUBLIC)}
 
