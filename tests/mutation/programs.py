@@ -416,7 +416,7 @@ def _shares(before: np.ndarray, after: np.ndarray, routines: str, net: Net) -> s
 
 _ARRAYS: Mapping[str, Callable[[np.ndarray, np.ndarray, str, Net], str]] = {
     "biases, multipliers, shifts": _parameters,
-    "of each row": _exponentials,
+    "constants per row": _exponentials,
     "add by table": _shares,
 }
 """Proofs by the comment above an array."""
