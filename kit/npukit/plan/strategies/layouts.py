@@ -13,7 +13,7 @@ from npukit.plan.batch.batch import frame
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
 from npukit.plan.search.bound import may_be_resident
-from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
+from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals, Strategy
 from npukit.plan.strategies.frames import fewer, resident
 from npukit.plan.tensors.boxes import Split
 from npukit.plan.tensors.problem import Problem
@@ -58,7 +58,7 @@ def layouts(problem: Problem) -> Proposals:
     yield from _Walk(found).proposals()
 
 
-def pinned(pins: Assignment):
+def pinned(pins: Assignment) -> Strategy:
     """Frames with some ops pinned to PEs."""
 
     def completed(problem: Problem) -> Proposals:
