@@ -90,7 +90,7 @@ def planned(net: Net, *, plain: bool) -> Planned:
     """The net's plan on one PE. `plain`: everything in C."""
     if plain:
         engines = {"cpu": Cpu()}
-        return Planned(plan_network(net, BOARD, engines, max_pes=1), engines, {})
+        return Planned(plan_network(net, BOARD, engines, max_pes=1), net, engines, {})
     return plan_with_kernels(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=1), "latency")
 
 
