@@ -11,7 +11,7 @@ from end_to_end.builds import DIGITS, shared_build
 from npukit import api
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit, NpukitError
-from npukit.library.write import planned_for_library
+from npukit.library.sources import planned_for_library
 
 MODEL = DIGITS / "digits_int8.tflite"
 BOARD = """like = "mps2-an386"
