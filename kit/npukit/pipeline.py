@@ -39,6 +39,7 @@ from npukit.net.importer.loops import LoopKernel, Scheduling, load_kernels, save
 from npukit.net.net import CORE, Net, State
 from npukit.net.ops import TvmCode
 from npukit.net.ops.table import macs
+from npukit.net.passes.at_link import around
 from npukit.net.passes.dead_channels import removed_channels
 from npukit.net.receptive import cuttable_axes
 from npukit.net.store import save_net
@@ -114,8 +115,8 @@ class Prepared:
     shared: Net | None = None
 
     def of(self, net: Net) -> Prepared:
-        """The same with the net of a plan."""
-        return replace(self, net=net, shared=None)
+        """The same with the net of a plan, between the conversions at the link."""
+        return replace(self, net=around(net, self.net), shared=None)
 
     @property
     def nets(self) -> tuple[Net, ...]:

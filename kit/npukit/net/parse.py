@@ -21,6 +21,7 @@ from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import digest, scales_key
 
 TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(sha256:[0-9a-f]+)|(-?\d[\w.+-]*|-\w+)|([A-Za-z_][\w.]*)|([\[\]():,=]))')
+BLANK = re.compile(r"\s*")
 STRING, DIGEST, NUMBER, NAME, MARK = range(5)
 LITERALS = ("true", "false", "Infinity", "NaN")
 """Words read as literals, not names, in place of a literal."""
@@ -37,25 +38,33 @@ def parse_net(text: str, values: Mapping[str, np.ndarray]) -> Net:
     return parser.net()
 
 
+@dataclass
 class _Tokens:
     """The tokens of a line, read from left to right."""
 
-    def __init__(self, line: str) -> None:
-        found = [*TOKEN.finditer(line)]
-        if "".join(each[0] for each in found) != line.rstrip():
-            raise ValueError("no token")
-        self.left = [(each.lastindex - 1, each[each.lastindex]) for each in reversed(found) if each.lastindex]
-        """Kind and text of each unread token, the next one last."""
+    line: str
+    place: int = 0
 
     def take(self) -> tuple[int, str]:
-        return self.left.pop()
+        match = TOKEN.match(self.line, self.place)
+        if match is None:
+            raise ValueError("no token")
+        self.place = match.end()
+        kind = next(index for index, group in enumerate(match.groups()) if group is not None)
+        return kind, match.groups()[kind]
+
+    @property
+    def done(self) -> bool:
+        blank = BLANK.match(self.line, self.place)
+        return blank is not None and blank.end() == len(self.line)
 
     def accept(self, text: str) -> bool:
         """Take the next token if it is the word or mark `text`."""
-        if not self.left or self.left[-1] not in ((NAME, text), (MARK, text)):
-            return False
-        self.left.pop()
-        return True
+        place = self.place
+        if not self.done and self.take() in ((NAME, text), (MARK, text)):
+            return True
+        self.place = place
+        return False
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
@@ -70,16 +79,16 @@ class _Tokens:
     def literal(self) -> Any:
         """A number, string, truth value or list (as a tuple)."""
         if self.accept("["):
-            return tuple(self.items("]", self.literal))
+            return tuple(self.items("]"))
         kind, text = self.take()
         if kind not in (STRING, NUMBER) and text not in LITERALS:
             raise ValueError("no literal")
         return json.loads(text)
 
-    def items(self, end: str, item: Callable[[], Any]) -> list[Any]:
+    def items(self, end: str) -> list[Any]:
         found = []
         while not self.accept(end):
-            found.append(item())
+            found.append(self.literal())
             self.accept(",")
         return found
 
@@ -104,7 +113,7 @@ class _Parser:
         return Net(self.name, *ends, tuple(self.ops), self.tensors, self.constants, tuple(self.states))
 
     def line(self, tokens: _Tokens) -> None:
-        if not tokens.left:
+        if tokens.done:
             return
         match tokens.name():
             case "net":
@@ -126,7 +135,7 @@ class _Parser:
                 self.constants[name] = np.asarray(self._known(tokens, name), tensor.dtype).reshape(tensor.shape)
             case _:
                 raise ValueError("unknown line")
-        if tokens.left:
+        if not tokens.done:
             raise ValueError("more than was expected")
 
     def _state(self, tokens: _Tokens) -> None:
@@ -146,7 +155,7 @@ class _Parser:
         if dtype not in C_TYPES:
             raise ValueError("no type")
         tokens.expect("[")
-        shape = tuple(int(size) for size in tokens.items("]", tokens.literal))
+        shape = tuple(int(size) for size in tokens.items("]"))
         known = self._quantization(tokens, name)
         self.tensors[name] = Tensor(name, shape, dtype, known, tokens.name() if tokens.accept("for") else "")
         return name
@@ -168,9 +177,11 @@ class _Parser:
 
     def _known(self, tokens: _Tokens, key: str) -> Any:
         """A literal, or the stored values of a digest."""
-        if tokens.left[-1][0] != DIGEST:
+        place = tokens.place
+        kind, text = tokens.take()
+        if kind != DIGEST:
+            tokens.place = place
             return tokens.literal()
-        _, text = tokens.take()
         if key not in self.values:
             raise NpukitError(f"the values of {key!r} are missing beside the net's text")
         if digest(self.values[key]) != text:
@@ -191,16 +202,23 @@ class _Parser:
         tokens.expect("=")
         name = tokens.name()
         kind = Fused if name == Fused.kind else SPECS[name].attributes
-        tokens.expect("(")
-        inputs = tokens.items(")", tokens.name)
+        inputs = self._names(tokens)
         return _rest(tokens, kind, tuple(inputs), tuple(outputs))
+
+    def _names(self, tokens: _Tokens) -> list[str]:
+        tokens.expect("(")
+        names = []
+        while not tokens.accept(")"):
+            names.append(tokens.name())
+            tokens.accept(",")
+        return names
 
 
 def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Op:
     """An op from the text after its operands: attributes, then name, engine, reason, choice, places and pattern."""
     attributes: dict[str, Any] = {}
     words = {"named": outputs[0], "on": CORE, "because": "", "choosing": "", "keeping": "", "matching": ""}
-    while tokens.left:
+    while not tokens.done:
         key = tokens.name()
         if tokens.accept("="):
             attributes[key] = tokens.literal()

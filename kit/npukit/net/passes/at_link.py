@@ -52,6 +52,17 @@ def inside(net: Net) -> Net:
     return replace(net, inputs=inputs, outputs=outputs, ops=tuple(op for op in net.ops if op.engine != LINK))
 
 
+def around(net: Net, whole: Net) -> Net:
+    """The inside of `whole`, or a variant of the inside, with the conversions at the link of `whole`."""
+    ends = [op for op in whole.ops if op.engine == LINK]
+    if not ends or any(op.engine == LINK for op in net.ops):
+        return net
+    arriving = [op for name in whole.inputs for op in conversions_of(whole, name)]
+    tensors = {name: whole.tensors[name] for op in ends for name in (*op.inputs, *op.outputs)} | dict(net.tensors)
+    ops = (*arriving, *net.ops, *(op for op in ends if op not in arriving))
+    return replace(net, inputs=whole.inputs, outputs=whole.outputs, ops=ops, tensors=tensors)
+
+
 def held(net: Net, name: str) -> str:
     """The tensor in memory behind an input or output of the net."""
     ops = conversions_of(net, name)

@@ -21,6 +21,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.bound import lacking_on_root, least_cycles
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
+from npukit.plan.strategies.layouts import whole_cycles
 from npukit.plan.strategies.streams import fewest_streamed, more_streamed
 from npukit.plan.tensors.problem import Problem
 
@@ -95,14 +96,18 @@ _Trials = Generator[Candidate, Outcome, list[_Trial]]
 
 
 def groups(problem: Problem) -> Proposals:
-    """Batches on the PEs with the most common core, then on all PEs."""
+    """Batches on the PEs with the most common core, then on all PEs. If most PEs are idle, half of them may be better,
+    because fewer PEs share the DRAM and the links."""
     for pes in {each.order: each for each in (problem.alike, problem.equipped)}.values():
-        if problem.board.noc and len(pes.order) > 1:
-            yield from _batches(pes)
+        least = 0.0 if problem.board.noc is None else inf
+        while len(pes.order) > 1 and whole_cycles(pes) / len(pes.order) < least:
+            least = yield from _batches(pes)
+            pes = pes.on(pes.order[: len(pes.order) // 2])
 
 
-def _batches(problem: Problem) -> Proposals:
-    """The batch of the best trial, or of the next best trial where memory is short; then a single frame on all PEs."""
+def _batches(problem: Problem) -> Generator[Candidate, Outcome, float]:
+    """The batch of the best trial, or of the next best trial where memory is short; then a single frame on all PEs.
+    Returns the figure of the batch."""
     search = LatencySearch(problem, QUICK, fetched=True)
     firsts = yield from _of_all_sizes(problem, search)
     found = list(firsts)
@@ -115,15 +120,16 @@ def _batches(problem: Problem) -> Proposals:
         found += [*more, *(yield from _in_micro_batches(problem, more, _least(found)))]
     if _least(found) < best:
         found += yield from _refined(problem, found)
-    yield from _whole(problem, sorted(found, key=lambda each: each.figure))
+    least = yield from _whole(problem, sorted(found, key=lambda each: each.figure))
     single = search.best_found(PRICE)
     if single.cycles < _least(found):
         yield Candidate(problem, frame(search.assignment_of(single.splits)))
+    return least if least < inf else 0.0
 
 
-def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:
+def _whole(problem: Problem, trials: Sequence[_Trial]) -> Generator[Candidate, Outcome, float]:
     """The batches of the trials, the best first. Much better batches for which the root lacks memory come again with
-    more streamed constants."""
+    more streamed constants. Returns the least figure."""
     is_spent, lacking, least = problem.work.share(WHOLE), list[_Trial](), inf
     for trial in trials:
         if least < inf and (trial.figure >= least or is_spent()):
@@ -137,6 +143,7 @@ def _whole(problem: Problem, trials: Sequence[_Trial]) -> Proposals:
     for trial in lacking:
         if trial.figure < WORTH * least and not is_spent():
             yield from fewest_streamed(problem, trial.batch, len(trial.batch.stream.ops) + 1)
+    return least
 
 
 def _best(found: Sequence[_Trial]) -> _Trial:
