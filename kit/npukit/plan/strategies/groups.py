@@ -61,6 +61,9 @@ INTERLEAVED = (2, 4, 6)
 WHOLE = 5_000
 """Work of the batches emitted whole, beyond the first batch without a shortage."""
 
+NEAR = 1.01
+"""Estimate of a batch that is still emitted, relative to the best figure so far: estimates are wrong by 1 %."""
+
 WORTH = 0.98
 """Largest expected part of the best interval for a batch with more streamed constants."""
 
@@ -132,7 +135,7 @@ def _whole(problem: Problem, trials: Sequence[_Trial]) -> Generator[Candidate, O
     more streamed constants. Returns the least figure."""
     is_spent, lacking, least = problem.work.share(WHOLE), list[_Trial](), inf
     for trial in trials:
-        if least < inf and (trial.figure >= least or is_spent()):
+        if least < inf and (trial.figure >= NEAR * least or is_spent()):
             break
         outcome = yield Candidate(problem, trial.batch)
         if isinstance(outcome, Lacks):
