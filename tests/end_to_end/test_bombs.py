@@ -118,7 +118,7 @@ def bombs_in_a_plan(text: bytes) -> bytes:
 
 
 @pytest.mark.exhaustive
-def test_a_plan_that_says_itself_again(good: Path, tmp_path: Path) -> None:
+def test_a_plan_of_repetitions_is_refused(good: Path, tmp_path: Path) -> None:
     assert "plan" in ended(BUILD, changed(good, tmp_path, "plan.txt", bombs_in_a_plan))
 
 

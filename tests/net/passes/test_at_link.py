@@ -7,8 +7,9 @@ import pytest
 
 from npukit.net.net import LINK, Net
 from npukit.net.parse import parse_net
-from npukit.net.passes.at_link import conversions_of, inside, swapped, with_ends_at_link, without_link
+from npukit.net.passes.at_link import around, conversions_of, inside, swapped, with_ends_at_link, without_link
 from npukit.net.reference import run_reference
+from npukit.net.text import print_net
 
 MIDDLE = "op m: int8[1,2,2,4] scale 0.5 zero 3 = maximum(q, q)\n"
 ENDS = """net ends
@@ -39,6 +40,12 @@ def test_floats_are_quantised_and_made_by_the_link() -> None:
     (between,) = run_reference(within, [quantised])
     (whole,) = run_reference(net, [given])
     assert np.array_equal(whole, (between.astype(np.float32) - 3) * np.float32(0.5))
+
+
+def test_a_variant_of_the_inside_gets_the_conversions_back() -> None:
+    net = converted(ENDS.format(middle=MIDDLE))
+    assert print_net(around(inside(net), net)) == print_net(net)
+    assert around(net, net) is net
 
 
 def test_the_core_does_it_all_where_there_is_no_link() -> None:
