@@ -134,7 +134,7 @@ class Compiled:
     options: Options
     coresident: Coresident | None = None
     preference: CostPreference = USUAL
-    """The cost preference that chose the core's kernels."""
+    """The cost preference of the core's kernels."""
 
     @property
     def net(self) -> Net:
@@ -165,8 +165,11 @@ def _fill_new_folder(
     more: int,
     check: bool | None,
 ) -> None:
-    """Fill the folder, and check the build before it becomes visible. If linked programs are larger than predicted,
-    plan again, at most `more` times, for the board `room` with less memory by the missing bytes."""
+    """Fill the folder, and check the build before the folder becomes visible.
+
+    If linked programs are larger than predicted, plan again, at most `more` times, for the board `room` with less
+    memory by the missing bytes.
+    """
     dumped(PLAN, lambda: print_plan(compiled.plan))
     dumped(CANDIDATES, lambda: "".join(f"{line}\n" for line in compiled.planned.log))
     try:
@@ -186,7 +189,7 @@ def _fill_new_folder(
 
 
 def note_check(builds: Mapping[str, Build], check: bool | None, progress: Progress) -> None:
-    """Check builds that share a board, and record the outcome in their manifests. A wrong build is an error."""
+    """Check builds on a shared board, and record the outcome in their manifests. A wrong build is an error."""
     outcome = checked(builds, check, progress).to_json()
     for build in builds.values():
         note(build, "checked", outcome)
@@ -254,7 +257,7 @@ def _placed(net: Net, engines: Mapping[str, Accelerator], options: Options, chos
 
 
 def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str, Plugin]) -> tuple[Loaded, Scheduling]:
-    """The model as a net, with TVM's kernels for it."""
+    """The model as a net, with TVM's kernels."""
     passes, patterns = partial(own_passes, plugins.values()), relax_patterns(plugins.values())
     with scheduling(board.name, load_database(default_path()), passes("tir")) as loops:
         loaded = load_model(
@@ -522,7 +525,7 @@ def _ends(net: Net, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _state(net: Net, state: State) -> dict[str, Any]:
-    """A state tensor, with the output that replaces it in the next frame, and the initial value."""
+    """A state tensor, with the output for the next frame, and the initial value."""
     (told,) = _ends(net, (state.input,))
     return {**told, "becomes": state.output, "begins": state.begins}
 
@@ -544,7 +547,7 @@ def _kernel_constants(compiled: Compiled, plan: Plan) -> dict[str, int] | None:
 
 
 def _undivided(net: Net) -> list[str]:
-    """The ops that a single PE must compute: TVM's code without a loop over rows."""
+    """The ops for a single PE: TVM's code without a loop over rows."""
     return [op.name for op in net.ops if isinstance(op.attributes, TvmCode) and not cuttable_axes(net, op)]
 
 

@@ -42,7 +42,7 @@ class BlockCosts:
     """Costs of a block. `progress`: instructions and cycles before each halfword and at the end, and remarks on the
     instruction there.
 
-    The other fields are as in `struct joint` of core/code.h: the block's relation to its neighbours. A taken branch
+    The other fields are as in `struct joint` of core/code.h: the block's relation to neighbours. A taken branch
     costs `refill_cycles` more; the core adds them when the next block does not follow in memory.
     """
 

@@ -1,8 +1,7 @@
-"""The array's plug-in: ops that it takes, ways to compute them, costs, and commands.
+"""The array's plug-in: supported ops, ways to compute an op, costs, and commands.
 
-`boards/spinnaker2.toml` beside this file has the chip's published figures. Sums have 24 bits. The plug-in takes an op
-only in ways in which the weights prove 24 bits sufficient: the array may sum part of a kernel line at a time, and the
-core adds the parts.
+`boards/spinnaker2.toml` beside this file has the chip's published figures. Sums have 24 bits. The weights
+must prove 24 bits sufficient: the array may sum part of a kernel line at a time, and the core adds the parts.
 Results are rounded like TensorFlow Lite's by the core. If all factors are a single power of two and clamping keeps
 nothing below 0, the array's shift gives the same results, with biases that include the rounding (`shifted.py`).
 """
@@ -36,7 +35,7 @@ LINES, WINDOWS, SHIFTED, PLANES = "LINES", "WINDOWS", "SHIFTED", "PLANES"
 """Names of `enum mla_kind`. Products of a tile are of lines or of windows, whichever takes fewer cycles."""
 CHANNEL_BYTES, COMMAND_BYTES = 12, 120
 MOST_INPUT = 49152
-"""Largest input of a convolution in bytes, since each PE makes planes of it all. Larger ones become products."""
+"""Largest input of a convolution in bytes, since each PE makes planes of all. Larger inputs become products."""
 FILES = ("mla.c", "mla_lines.c", "mla_windows.c", "mla_planes.c", "mla_requantise.c", "mla_emulated.c")
 
 
@@ -52,7 +51,7 @@ def power_of_two(tensor: Tensor, values: np.ndarray | None) -> Tensor:
 
 @dataclass(frozen=True)
 class ProvenSums:
-    """Facts of an op's sums that follow from its weights, biases and factors."""
+    """Facts of an op's sums, from weights, biases and factors."""
 
     weights: np.ndarray
     bias: np.ndarray | None

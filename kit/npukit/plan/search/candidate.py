@@ -56,8 +56,9 @@ class Slow:
 
 Outcome = Fits | Lacks | Slow
 
-Proposals = Generator[Candidate, Outcome, None]
-"""Candidates of a strategy. Each receives the outcome of the candidate before."""
+Proposals = Generator[Candidate, Outcome, object]
+"""Candidates of a strategy. Each receives the outcome of the candidate before. A return value serves other strategies
+only."""
 
 Strategy = Callable[[Problem], Proposals]
 

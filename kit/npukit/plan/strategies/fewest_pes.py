@@ -7,8 +7,8 @@ from collections.abc import Generator
 from npukit.plan.search.candidate import Candidate, Outcome, Proposals
 from npukit.plan.strategies.frames import fewer
 from npukit.plan.strategies.layouts import at_prices
-from npukit.plan.strategies.low_memory import short_frames
-from npukit.plan.strategies.streams import streamed_frames
+from npukit.plan.strategies.low_memory import low_memory_frame
+from npukit.plan.strategies.streams import streams
 from npukit.plan.tensors.problem import Problem
 
 
@@ -32,4 +32,4 @@ def fewest_pes(problem: Problem) -> Proposals:
 def _fits_on(problem: Problem, count: int) -> Generator[Candidate, Outcome, bool]:
     few = problem.on(problem.order[:count])
     found = yield from at_prices(few)
-    return found is not None or (yield from streamed_frames(few)) or (yield from short_frames(few))
+    return found is not None or (yield from streams(few)) or (yield from low_memory_frame(few))

@@ -21,8 +21,8 @@ from npukit.plan.tensors.problem import Problem
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles per byte of constants on a PE, raised until the frame fits (`planner_constants.py frame`)."""
 
-WEIGHTS = (1.5,)
-"""Weights of moving data in further searches for layouts. 1 is the estimate."""
+HEAVY_MOVES = 1.5
+"""Weight of moving data in a second search for layouts (`planner_constants.py frame`)."""
 
 WALKED = 60_000
 """Work of a walk (`planner_constants.py frame`)."""
@@ -92,7 +92,7 @@ def at_prices(problem: Problem, pins: Assignment = NO_PINS) -> Generator[Candida
 
 
 class _Walk:
-    """Walk from a frame to faster frames: layouts found with other weights of moving data, then the most promising
+    """Walk from a frame to faster frames: the layout for heavier moves of data, then the most promising
     neighbours of the fastest mapping."""
 
     def __init__(self, found: _Found, pins: Assignment = NO_PINS) -> None:
@@ -102,8 +102,7 @@ class _Walk:
 
     def proposals(self) -> Proposals:
         layouts, price = self._found.layouts, self._found.price
-        for weight in WEIGHTS:
-            yield from self._step(layouts.weighing(weight).best_splits(price))
+        yield from self._step(layouts.weighing(HEAVY_MOVES).best_splits(price))
         start = None
         while start != self._here:
             start = self._here

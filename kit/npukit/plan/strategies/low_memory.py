@@ -32,13 +32,8 @@ ROOMS = (0.58, 0.52, 0.46, 0.4)
 """Parts of a PE's memory for tensors and weight tiles."""
 
 
-def low_memory_frame(problem: Problem) -> Proposals:
-    """A single frame on all PEs, with prefetching PEs or without."""
-    yield from short_frames(problem)
-
-
-def short_frames(problem: Problem) -> Generator[Candidate, Outcome, bool]:
-    """The frames of `low_memory_frame`. True if the memory suffices for one."""
+def low_memory_frame(problem: Problem) -> Generator[Candidate, Outcome, bool]:
+    """A single frame on all PEs, with prefetching PEs or without. True if the memory suffices."""
     count = len(problem.order)
     if problem.net.states:
         return False

@@ -12,7 +12,7 @@ from npukit.net.net import CORE
 from npukit.plan.batch.batch import frame
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
 from npukit.plan.predict.memory import VARIABLE_BYTES
-from npukit.plan.search.candidate import Candidate, Fits, Lacks, Proposals, Strategy, Tried
+from npukit.plan.search.candidate import Candidate, Fits, Lacks, Proposals, Slow, Strategy, Tried
 from npukit.plan.strategies.frames import resident
 from npukit.plan.strategies.streams import streams
 from npukit.plan.tensors.problem import Problem
@@ -30,15 +30,16 @@ def one_pe(objective: str, preference: CostPreference = USUAL) -> Strategy:
             board = one.board.seen_by(one.order[0])
             known = one.with_engines({**one.engines, CORE: Cpu(kernels, board.core.type, core_waits(board))})
             assignment = LatencySearch(known, effort_on(known.order)).best()
-            if core_waits(board).constants is not None:
-                first = yield Candidate(known, frame(assignment), probe=True)
-                if isinstance(first, Fits) and (near := _near(known, first)):
-                    yield Candidate(near, frame(LatencySearch(near, effort_on(near.order)).best()))
             outcome = yield from resident(known, assignment)
+            if isinstance(outcome, Slow):  # constants near may make it fast: a probe shows the room for them
+                outcome = yield Candidate(known, frame(assignment), probe=True)
             if isinstance(outcome, Lacks) and len(problem.order) == 1:
                 yield from streams(known)
-            if isinstance(outcome, Fits) and measured:
-                return
+            if isinstance(outcome, Fits):
+                if near := _near(known, outcome):
+                    yield Candidate(near, frame(LatencySearch(near, effort_on(near.order)).best()))
+                if measured:
+                    return
 
     return one_pe
 

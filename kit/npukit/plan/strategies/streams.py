@@ -11,7 +11,7 @@ from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.weight_tiles import StreamWeights, heaviest_ops
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
-from npukit.plan.search.candidate import Candidate, Lacks, Outcome, Proposals
+from npukit.plan.search.candidate import Candidate, Lacks, Outcome
 from npukit.plan.tensors.problem import Problem
 
 PRICES = (0.0, 0.06)
@@ -24,13 +24,8 @@ FRUGAL = 4
 """Divisor of a PE's memory: the room for a tile's inputs and output where nothing else fits."""
 
 
-def streams(problem: Problem) -> Proposals:
-    """Frames with as few streamed constants as the memory permits."""
-    yield from streamed_frames(problem)
-
-
-def streamed_frames(problem: Problem) -> Generator[Candidate, Outcome, bool]:
-    """The frames of `streams`. True if the memory suffices for any."""
+def streams(problem: Problem) -> Generator[Candidate, Outcome, bool]:
+    """Frames with as few streamed constants as the memory permits. True if it suffices for any."""
     if problem.board.noc is None or problem.board.shares_memory:
         return False
     memory = problem.board.memory_for("activations").size
