@@ -98,7 +98,7 @@ SEARCHES: Mapping[str, Search] = {
         "pe-mesh",
         {
             "strategies.layouts.PRICES": ((0.0, 0.2, 2.0),),
-            "strategies.layouts.HEAVY_MOVES": (0.5, 0.8, 1.0, 1.2),
+            "strategies.layouts.WEIGHT_OF_MOVES": (0.5, 0.8, 1.0, 1.2),
             "strategies.layouts.WALKED": (0, 20_000, 180_000),
             "strategies.layouts.NEAREST": (4, 64),
             "strategies.streams.PRICES": ((0.0,), (0.0, 0.06, 0.6)),

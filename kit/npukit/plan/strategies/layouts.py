@@ -21,7 +21,7 @@ from npukit.plan.tensors.problem import Problem
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles per byte of constants on a PE, raised until the frame fits (`planner_constants.py frame`)."""
 
-HEAVY_MOVES = 1.5
+WEIGHT_OF_MOVES = 1.5
 """Weight of moving data in a second search for layouts (`planner_constants.py frame`)."""
 
 WALKED = 60_000
@@ -102,7 +102,7 @@ class _Walk:
 
     def proposals(self) -> Proposals:
         layouts, price = self._found.layouts, self._found.price
-        yield from self._step(layouts.weighing(HEAVY_MOVES).best_splits(price))
+        yield from self._step(layouts.weighing(WEIGHT_OF_MOVES).best_splits(price))
         start = None
         while start != self._here:
             start = self._here
