@@ -14,7 +14,15 @@ from benchmarks.mutants import CYCLES, Verdict, chosen, judge, score, told, with
 
 from end_to_end.builds import DIGITS, shared_build
 from mutation.mutations import CLASSES, Mutant, in_own_data, in_structs, swapped_calls
-from mutation.programs import of_constants, of_exponential, of_overwritten, of_parameters, of_reciprocal, of_unread
+from mutation.programs import (
+    of_assembly,
+    of_constants,
+    of_exponential,
+    of_overwritten,
+    of_parameters,
+    of_reciprocal,
+    of_unread,
+)
 from mutation.proofs import of_listed, of_member, of_nothing
 from mutation.workshop import KeptWorker, Workshop
 from npukit.net.requantize import requantization
@@ -170,13 +178,15 @@ def test_a_reciprocal_is_proven_by_running_it(workshop: Workshop) -> None:
     assert of_exponential(1 << 20, 1 << 21, text, 2) == ""
 
 
-def test_an_array_of_generated_c_finds_its_proof(workshop: Workshop) -> None:
+def test_the_proofs_find_the_table_of_exponentials(workshop: Workshop) -> None:
     constants, routines = (workshop.text(f"roles/0/net/{name}") for name in ("constants.c", "routines.S"))
     line = next(
         line for line in constants.partition("/* constants per row")[2].split("\n") if line.startswith("    0,")
     )
     smallest = line_of(constants, line, line.replace("0", "1", 1), "constants")
     assert "were run" in of_constants(smallest, constants, routines, workshop.net)
+    carry = line_of(routines, "adc r5, r5, #0", "nop")
+    assert "were run" in of_assembly(carry, routines, constants, workshop.net)
 
 
 UNREAD = """    add r0, r0, #16

@@ -11,6 +11,7 @@ from functools import reduce
 import numpy as np
 
 from mutation.mutations import Mutant
+from npukit.accel.core_rows import ROW_CONSTANTS
 from npukit.net.net import Net, Op
 from npukit.net.ops import Softmax
 from npukit.net.requantize import multiply_by_quantized_multiplier, quantization, requantization
@@ -384,7 +385,7 @@ def of_assembly(mutant: Mutant, routines: str, constants: str, net: Net) -> str:
     rows = [each.inputs[0] for each in net.ops if each.kind == Softmax.kind]
     if plain or len(rows) != 1:
         return plain
-    tables = [each for each in _arrays(constants) if each.comment == "of each row"]
+    tables = [each for each in _arrays(constants) if each.comment == ROW_CONSTANTS]
     entries = np.unique(np.concatenate([each.values for each in tables])) if tables else np.zeros(0, np.int64)
     return of_reciprocal(mutant, routines, entries, net.tensor(rows[0]).shape[-1]) if len(entries) else ""
 
@@ -416,7 +417,7 @@ def _shares(before: np.ndarray, after: np.ndarray, routines: str, net: Net) -> s
 
 _ARRAYS: Mapping[str, Callable[[np.ndarray, np.ndarray, str, Net], str]] = {
     "biases, multipliers, shifts": _parameters,
-    "constants per row": _exponentials,
+    ROW_CONSTANTS: _exponentials,
     "add by table": _shares,
 }
 """Proofs by the comment above an array."""

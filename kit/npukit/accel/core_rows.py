@@ -24,6 +24,9 @@ from npukit.net.ops import Norm, NormBySquares, Softmax, Squares, Total
 from npukit.net.ops.softmax import exp_table
 from npukit.net.requantize import quantization
 
+ROW_CONSTANTS = "constants per row"
+"""The comment above the constants in generated C. Proofs about mutants find tables by it."""
+
 
 @dataclass(frozen=True, eq=False)
 class RowsRoutine(BoxRoutine):
@@ -41,7 +44,7 @@ class RowsRoutine(BoxRoutine):
         return [self.body(output.elements // count, RowPart(self.length, count), (self.length, count))]
 
     def lowered(self, tile: Tile) -> Lowered:
-        constants = ConstantArray(f"{tile.name}_constants", self.constants_of(tile.output.box), 4, "constants per row")
+        constants = ConstantArray(f"{tile.name}_constants", self.constants_of(tile.output.box), 4, ROW_CONSTANTS)
         (source,), target = tile.inputs, tile.output
         shape = target.box.shape
         outer = 0 if _runs_on(source) and _runs_on(target) else 2
