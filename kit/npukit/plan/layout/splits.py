@@ -217,7 +217,9 @@ class Splits:
         return self._costs_of_pieces(index, tuple(map(max, self._sizes(index, split))))[0].constant_bytes
 
     def is_possible(self, index: int, split: Split) -> bool:
-        return split in self._possible(index)
+        limits, most = self._limits(index)
+        is_within = prod(split) <= most and all(parts <= limit for parts, limit in zip(split, limits, strict=True))
+        return is_within and may_be_cut(self._graph.net, self._graph.ops[index], split)
 
     def neighbours(self, here: Sequence[Split], width: int = 14) -> Iterator[tuple[Split, ...]]:
         """Neighbours of a mapping, the most promising first: another of `width` splits of one op, or of a run of ops

@@ -24,7 +24,7 @@ PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 WEIGHT_OF_MOVES = 1.5
 """Weight of moving data in a second search for layouts (`planner_constants.py frame`)."""
 
-WALKED = 60_000
+WALKED = 20_000
 """Work of a walk (`planner_constants.py frame`)."""
 
 NO_PINS: Assignment = MappingProxyType({})
