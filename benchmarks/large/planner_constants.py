@@ -77,7 +77,6 @@ SEARCHES: Mapping[str, Search] = {
         {
             "strategies.groups.INTERLEAVED": ((2,), (2, 4), (2, 3, 4, 6, 8)),
             "strategies.groups.MOST_MICRO_BATCHES": (1, 2, 8),
-            "strategies.groups.WORTH": (0.9, 1.0),
             "strategies.groups.WHOLE": (0, 50_000),
         },
     ),
@@ -85,7 +84,7 @@ SEARCHES: Mapping[str, Search] = {
         "throughput",
         "pe-mesh-152",
         {
-            "strategies.low_memory.SIZES": ((38, 49, 76),),
+            "strategies.low_memory.MOST_GROUPS": (4,),
             "strategies.low_memory.SEARCHED": (0.4, 0.6),
             "strategies.low_memory.WEIGHT_TILE": (8_000, 18_000),
             "strategies.low_memory.PRICE": (0.0, 0.1),
@@ -99,7 +98,7 @@ SEARCHES: Mapping[str, Search] = {
         {
             "strategies.layouts.PRICES": ((0.0, 0.2, 2.0),),
             "strategies.layouts.WEIGHT_OF_MOVES": (0.5, 0.8, 1.0, 1.2),
-            "strategies.layouts.WALKED": (0, 20_000, 180_000),
+            "strategies.layouts.WALKED": (0, 60_000, 180_000),
             "strategies.layouts.NEAREST": (4, 64),
             "strategies.streams.PRICES": ((0.0,), (0.0, 0.06, 0.6)),
             "strategies.streams.FRUGAL": (2, 8),

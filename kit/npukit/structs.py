@@ -8,6 +8,9 @@ from functools import cache
 
 from npukit.data import data_folder
 
+WORD = 4
+"""Bytes of a word: the most that an access of the core reads, and the alignment of lists of structures."""
+
 _ASSERTED = re.compile(r"sizeof\(struct (\w+)\) == (\d+)")
 
 

@@ -13,9 +13,10 @@ from helpers import CHECKOUT
 from npukit import api
 from npukit.board.noc import DRAM
 from npukit.errors import NpukitError
-from npukit.library.spec import SPEC, WORD
+from npukit.library.spec import SPEC
 from npukit.link.messages import DRAM_PE
 from npukit.measure.target import open_target
+from npukit.structs import WORD
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
 

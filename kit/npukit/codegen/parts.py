@@ -18,7 +18,8 @@ from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import layers_onward
 from npukit.plan.ir.operands import operand_in
 from npukit.plan.ir.plan import Buffer, PePlan, View
-from npukit.plan.predict.memory import WORD, aligned
+from npukit.plan.predict.memory import aligned
+from npukit.structs import WORD
 
 
 @dataclass(frozen=True)

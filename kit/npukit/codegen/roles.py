@@ -31,7 +31,8 @@ from npukit.codegen.program import Program
 from npukit.codegen.tensors import LayerTile, left_tiles
 from npukit.codegen.tir.kernels import kernel, nameless
 from npukit.net.ops.table import SPECS
-from npukit.plan.predict.memory import ALIGNMENT, LAYER_BYTES, LAYER_NUMBER_BYTES, WORD, aligned
+from npukit.plan.predict.memory import ALIGNMENT, LAYER_BYTES, LAYER_NUMBER_BYTES, aligned
+from npukit.structs import WORD
 
 _Found = TypeVar("_Found")
 

@@ -11,7 +11,8 @@ from npukit.codegen.constants import Fields, Record
 from npukit.codegen.parts import Arena
 from npukit.net.net import Net
 from npukit.plan.ir.plan import PePlan, Restore
-from npukit.plan.predict.memory import STATE_BYTES, WORD, initial_bytes
+from npukit.plan.predict.memory import STATE_BYTES, initial_bytes
+from npukit.structs import WORD
 
 STATES = "net_states"
 

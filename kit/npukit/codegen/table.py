@@ -20,7 +20,8 @@ from npukit.codegen.parts import Part, arguments_of, callees_of, chain_records, 
 from npukit.codegen.states import STATES
 from npukit.plan.emit.replay import Stretch, stretches
 from npukit.plan.ir.plan import Join, Restore, Send, Step, Wait
-from npukit.plan.predict.memory import STEP_BYTES, WORD, aligned
+from npukit.plan.predict.memory import STEP_BYTES, aligned
+from npukit.structs import WORD
 
 TABLE = "net_steps"
 

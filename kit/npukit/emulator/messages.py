@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from npukit.board.noc import DRAM
+from npukit.board.noc import DRAM, NO_FLAG
 
 Note = Mapping[str, int]
 """A message in the worker's notes: `struct note` in npukit_emulator/core/harm.h."""
 
 _SHOWN = 6
-_NO_FLAG = 0xFF
 _NO_MESSAGE = 0xFFFF
 """Tag of the firmware's copies for the host: `NOC_NO_MESSAGE`."""
 _ARRIVED = 1
@@ -30,7 +29,7 @@ def last_messages(notes: Sequence[Note], pes: Iterable[int]) -> tuple[str, ...]:
 
 def _line(note: Note) -> str:
     content = f"{note['bytes']} bytes" if note["bytes"] else "a signal"
-    flag = "" if note["flag"] == _NO_FLAG else f", flag {note['flag']}"
+    flag = "" if note["flag"] == NO_FLAG else f", flag {note['flag']}"
     way = f"{place(note['source'])} to {place(note['destination'])} at {note['address']:#07x}{flag}"
     return f"cycle {note['time']:,}: {message(note['tag'])}, {content} from {way}, {_KINDS[note['kind']]}"
 

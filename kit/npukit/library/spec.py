@@ -22,9 +22,9 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.predict.memory import control_bytes
 from npukit.project.build_folder import Build
 from npukit.project.images.elf import Elf
+from npukit.structs import WORD
 
 SPEC = "spec.json"
-WORD = 4
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from npukit.host.parallel import in_order, shares
 from npukit.plan.ir.plan import orders_name
 from npukit.project.layout import MemoryLayout
 from npukit.project.struct_layouts import Layouts, Member, MemberPlace, Questions
-
-WORD = 4
+from npukit.structs import WORD
 
 MANY_PES = 20
 """Smallest number of PEs whose data is computed in several processes."""

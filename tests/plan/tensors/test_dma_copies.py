@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from npukit.board.noc import LARGEST_COPY
 from npukit.net.box import Box
-from npukit.plan.tensors.dma_copies import LARGEST, copies
+from npukit.plan.tensors.dma_copies import copies
 
 
 @st.composite
@@ -59,4 +60,4 @@ def test_a_row_longer_than_a_descriptor_is_several() -> None:
     whole = Box.whole((1, 100_000))
     parts = copies(whole, whole, whole, 1)
     assert sum(part.row_bytes for part in parts) == 100_000
-    assert max(part.row_bytes for part in parts) <= LARGEST
+    assert max(part.row_bytes for part in parts) <= LARGEST_COPY

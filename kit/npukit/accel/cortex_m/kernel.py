@@ -15,8 +15,8 @@ from npukit.accel.cortex_m.layout import Layout
 from npukit.accel.interface import Cost, Lowered, Routine, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
+from npukit.structs import WORD
 
-WORD = 4
 _DIGEST_DIGITS = 8
 _ENTRY_INSTRUCTIONS, _ENTRY_BYTES, _ENTRY_CYCLES = 3, 12, 4
 """Instructions, bytes and cycles to enter a routine with constants: two halves of their address, and a branch."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 
 from npukit.accel.interface import Engines
-from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
+from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM, LARGEST_COPY
 from npukit.net.box import Box
 from npukit.net.net import CORE
 from npukit.plan.emit.messages import Parcel, Traffic, signal
@@ -20,7 +20,6 @@ from npukit.plan.emit.pe_program import Block, use_of
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.names import Name
 from npukit.plan.tensors.boxes import GRAINS
-from npukit.plan.tensors.dma_copies import LARGEST
 from npukit.plan.tensors.graph import Graph
 
 MOST_LISTED = 96 << 10
@@ -138,7 +137,7 @@ def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:
     credit = Block(f"credit for {wanted.block.name}")
     traffic.send([signal(pe, credit, [prefetcher]) for pe in wanted.pes if pe != prefetcher])
     traffic.wait_for(prefetcher, credit)
-    parts = -(-wanted.source.bytes // LARGEST)
+    parts = -(-wanted.source.bytes // LARGEST_COPY)
     to = tuple((pe, wanted.block) for pe in wanted.pes)
     traffic.send([Parcel(prefetcher, "", DRAM, wanted.source, wanted.source.box, to, parts)])
 

@@ -14,7 +14,6 @@ from npukit.plan.emit.pe_program import PeProgram
 from npukit.plan.predict.memory import (
     CODE_BYTES,
     STACK_BYTES,
-    WORD,
     Lifetime,
     activation_room,
     aligned,
@@ -23,6 +22,7 @@ from npukit.plan.predict.memory import (
     joined,
     pack,
 )
+from npukit.structs import WORD
 
 Reads = Mapping[int, Sequence[tuple[int, int]]]
 """The steps that read or write each buffer, by the buffer's index, with the number of accesses of each step."""

@@ -8,13 +8,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM
+from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM, NO_FLAG
 from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.emit.pe_program import Arriving, Block, Held, PeProgram, Running, use_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
 from npukit.plan.emit.vector_clocks import Clocks, Known
-from npukit.plan.ir.plan import NO_FLAG, SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
+from npukit.plan.ir.plan import SENT_FLAG, Join, Landing, Message, Send, Step, View, Wait
 
 OUTPUTS_FLAG = SENT_FLAG + 1
 """Counts outputs that arrive on the root and are awaited only at the end of the batch."""

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from npukit.board.noc import DRAM
+from npukit.board.noc import DRAM, NO_FLAG
 from npukit.errors import NpukitError
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
 from npukit.plan.ir.names import Name, in_order
 from npukit.plan.ir.plan import (
-    NO_FLAG,
     Buffer,
     Compute,
     Join,

@@ -29,9 +29,6 @@ SENT_FLAG = 0
 PAGES = "pages of orders"
 """Name of a PE's buffer for pages of orders from DRAM."""
 
-NO_FLAG = 0xFF
-"""Flag of a landing in DRAM, where no flag is counted."""
-
 
 @dataclass(frozen=True)
 class Buffer:

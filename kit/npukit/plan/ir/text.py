@@ -30,11 +30,10 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from npukit.board.noc import DRAM
+from npukit.board.noc import DRAM, NO_FLAG
 from npukit.net.text import quoted
 from npukit.plan.ir.names import has_frames, read_name
 from npukit.plan.ir.plan import (
-    NO_FLAG,
     SENT_FLAG,
     Buffer,
     Compute,

@@ -14,11 +14,12 @@ from operator import itemgetter
 import numpy as np
 
 from npukit.board.board import Board
+from npukit.board.noc import FLIT_BYTES
 from npukit.plan.ir.plan import MemoryUse, Plan
-from npukit.structs import bytes_of
+from npukit.structs import WORD, bytes_of
 
-ALIGNMENT = 16
-"""Alignment of buffers in bytes: the MAC array and the DMA move 16 bytes at a time."""
+ALIGNMENT = FLIT_BYTES
+"""Alignment of buffers in bytes."""
 
 CODE_BYTES = 17 << 10
 """Bytes reserved for the program until the linker has measured it."""
@@ -65,9 +66,6 @@ CODE_OF_STATES = 192
 
 LAYER_NUMBER_BYTES = 2
 """Bytes of a layer's number in `net_layer_numbers`."""
-
-WORD = 4
-"""Bytes of a word: the most that an access of the core reads, and the alignment of a table's list of layer numbers."""
 
 STACK_BYTES = 3 << 10
 """Bytes reserved for the stack until its bound is measured."""

@@ -14,11 +14,10 @@ from itertools import count
 
 from npukit.board.board import Board
 from npukit.board.cores import CORES, CoreType
-from npukit.board.noc import DRAM
+from npukit.board.noc import DRAM, NO_FLAG
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net
 from npukit.plan.ir.plan import (
-    NO_FLAG,
     PAGES,
     SENT_FLAG,
     Compute,

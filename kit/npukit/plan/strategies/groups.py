@@ -25,8 +25,11 @@ from npukit.plan.strategies.layouts import whole_cycles
 from npukit.plan.strategies.streams import fewest_streamed, more_streamed
 from npukit.plan.tensors.problem import Problem
 
-SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 21, 25, 30, 38)
-"""PEs of a group. Sizes in between give as many groups on 152 PEs as the next larger size."""
+SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16)
+"""PEs of small groups."""
+
+LARGE_GROUPS = (8, 7, 6, 5, 4)
+"""Numbers of groups that take all PEs."""
 
 PRICE = 0.06
 """Cycles per byte of constants on a PE."""
@@ -64,9 +67,6 @@ WHOLE = 5_000
 NEAR = 1.01
 """Largest estimate of a batch to emit, relative to the best figure so far. With 1 more memory makes a random network
 0.1 % slower (`tests/plan/test_more_never_hurts.py`)."""
-
-WORTH = 0.98
-"""Largest expected part of the best interval for a batch with more streamed constants."""
 
 MOST_EMITTED = 10_000
 """Most messages of a batch without prefetching PEs: every group then has a different program."""
@@ -134,8 +134,8 @@ def _batches(problem: Problem) -> Generator[Candidate, Outcome, float]:
 
 
 def _whole(problem: Problem, trials: Sequence[_Trial]) -> Generator[Candidate, Outcome, float]:
-    """The batches of the trials, the best first. Much better batches for which the root lacks memory come again with
-    more streamed constants. Returns the least figure."""
+    """The batches of the trials, the best first. Better batches for which the root lacks memory come again with more
+    streamed constants. Returns the least figure."""
     is_spent, lacking, least = problem.work.share(WHOLE), list[_Trial](), inf
     for trial in trials:
         if least < inf and (trial.figure >= NEAR * least or is_spent()):
@@ -147,7 +147,7 @@ def _whole(problem: Problem, trials: Sequence[_Trial]) -> Generator[Candidate, O
             least = min(least, weighed(outcome.plan.predicted.interval_cycles, trial.batch.frames))
     is_spent = problem.work.share(WHOLE)
     for trial in lacking:
-        if trial.figure < WORTH * least and not is_spent():
+        if trial.figure < least and not is_spent():
             yield from fewest_streamed(problem, trial.batch, len(trial.batch.stream.ops) + 1)
     return least
 
@@ -195,7 +195,8 @@ def _refined(problem: Problem, found: Sequence[_Trial]) -> _Trials:
 
 def _sizes(count: int) -> Iterator[int]:
     """Sizes of groups with few PEs left over. Of sizes with an equal number of groups the largest counts."""
-    largest = {count // size: size for size in SIZES if size <= count}
+    sizes = sorted({*SIZES, *(count // groups for groups in LARGE_GROUPS)})
+    largest = {count // size: size for size in sizes if 0 < size <= count}
     return (size for size in sorted(largest.values()) if count // size * size >= WELL_USED * count)
 
 

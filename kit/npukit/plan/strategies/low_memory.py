@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from dataclasses import replace
 
 from npukit.plan.batch.batch import Batch
@@ -13,11 +13,11 @@ from npukit.plan.batch.weight_tiles import StreamWeights, heaviest_ops
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.candidate import Candidate, Lacks, Outcome, Proposals
 from npukit.plan.strategies.drafts import PES_OF_A_PREFETCHER
-from npukit.plan.strategies.groups import WELL_USED, groups_of
+from npukit.plan.strategies.groups import groups_of
 from npukit.plan.tensors.problem import Problem
 
-SIZES = (28, 38, 49, 76)
-"""PEs of a group: the smallest that fits shares constants with the most others."""
+MOST_GROUPS = 5
+"""Most groups of a batch."""
 
 LEAST_WEIGHT_TILES = StreamWeights(tile_bytes=2 << 10, tiles=1)
 """Weight tiles that leave the most memory."""
@@ -34,25 +34,24 @@ ROOMS = (0.58, 0.52, 0.46, 0.4)
 
 def low_memory_frame(problem: Problem) -> Generator[Candidate, Outcome, bool]:
     """A single frame on all PEs, with prefetching PEs or without. True if the memory suffices."""
-    count = len(problem.order)
-    if problem.net.states:
-        return False
-    return (yield from _first(problem, (count - -(-count // PES_OF_A_PREFETCHER), count)))
+    return not problem.net.states and (yield from _first(problem, 1))
 
 
 def low_memory_batch(problem: Problem) -> Proposals:
-    """A batch on groups of the smallest size that fits."""
-    problem = problem.alike
-    count = len(problem.order)
-    yield from _first(problem, [size for size in (*SIZES, count) if count // size * size >= WELL_USED * count])
+    """A batch on groups of the smallest size that fits: each group shares its constants with the most others."""
+    yield from _first(problem.alike, MOST_GROUPS)
 
 
-def _first(problem: Problem, sizes: Iterable[int]) -> Generator[Candidate, Outcome, bool]:
-    """The first batch that fits: by size of the groups, then with the most room for weight tiles. False if none."""
+def _first(problem: Problem, most_groups: int) -> Generator[Candidate, Outcome, bool]:
+    """The first batch that fits: of the most groups, then with the most room for weight tiles. False if none.
+
+    Some PEs are left over for prefetching, except in a last attempt.
+    """
     if problem.board.noc is None or problem.board.shares_memory or len(problem.order) < 2:
         return False
-    memory = problem.board.memory_for("activations").size
-    for size in sizes:
+    memory, count = problem.board.memory_for("activations").size, len(problem.order)
+    computing = count - -(-count // PES_OF_A_PREFETCHER)
+    for size in (*(computing // groups for groups in range(min(most_groups, computing), 0, -1)), count):
         found = _of_size(problem, size)
         for room in ROOMS:
             stream = replace(found.stream, room=int(room * memory))

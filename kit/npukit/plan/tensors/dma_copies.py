@@ -8,13 +8,8 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
+from npukit.board.noc import FLIT_BYTES, LARGEST_COPY
 from npukit.net.box import Box
-
-LARGEST = 0xFFFF
-"""Limit of a descriptor: rows, and bytes per row."""
-
-FLIT_BYTES = 16
-"""Bytes that cross a link per cycle."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +34,8 @@ def copies(box: Box, source: Box, destination: Box, element_bytes: int) -> tuple
     """The copies of `box` from a dense buffer over `source` to a dense buffer over `destination`."""
     row_bytes, loops = _collapsed(box, source, destination, element_bytes)
     starts = [offset(box, outer, element_bytes) for outer in (source, destination)]
-    if not loops and row_bytes > LARGEST:  # too long for one descriptor: cut into whole flits
-        step = LARGEST // FLIT_BYTES * FLIT_BYTES
+    if not loops and row_bytes > LARGEST_COPY:  # too long for one descriptor: cut into whole flits
+        step = LARGEST_COPY // FLIT_BYTES * FLIT_BYTES
         cuts = [(begin, min(step, row_bytes - begin)) for begin in range(0, row_bytes, step)]
         return tuple(Copy(starts[0] + begin, starts[1] + begin, size, 1, size, size) for begin, size in cuts)
     rows = max(loops, key=lambda loop: loop[0], default=(1, row_bytes, row_bytes))
