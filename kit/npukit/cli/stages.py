@@ -76,5 +76,5 @@ class Stages:
 
     def _print_line(self) -> None:
         seconds = monotonic() - self._begun
-        took = f"  {seconds:.1f} s" if seconds >= _SHORTEST_SECONDS else ""
-        self._console.print(f"{self.done}{took}", style="dim", markup=False, highlight=False, soft_wrap=True)
+        line = f"{self.done}  {seconds:.1f} s" if seconds >= _SHORTEST_SECONDS else self.done
+        self._console.print(line, style="dim", markup=False, highlight=False, no_wrap=True, overflow="ellipsis")

@@ -104,8 +104,7 @@ class Search:
             case Lacks(missing, use=use) if use:
                 if self.nearest is None or missing < _missing(self.nearest):
                     self.nearest = tried
-        told = f"best of {len(self.log)} candidates so far: {self.best or tried}"
-        tried.candidate.problem.tell(told)
+        tried.candidate.problem.tell(f"best of {len(self.log)}: {(self.best or tried).line.text}")
 
     def _figure(self, tried: Tried) -> tuple[float, ...]:
         assert isinstance(tried.outcome, Fits)
