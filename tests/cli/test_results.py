@@ -13,7 +13,7 @@ from end_to_end.builds import DIGITS
 from npukit.cli.main import app
 from npukit.cli.summary import _load, _remarks, _show_layers
 from npukit.cli.terminal import Terminal
-from npukit.measure.validate import DEPLOYED, Mismatch, Validation
+from npukit.measure.validate import CASES, DEPLOYED, Mismatch, Validation
 
 EQUAL = Validation("emulator", 2, True, (), 18, 200)
 UNEQUAL = Validation("emulator", 2, False, (Mismatch(1, "scores", 0, (0, 7), 12, 13),), 18)
@@ -40,6 +40,14 @@ def test_a_mismatch_exits_with_3_and_names_the_first(monkeypatch: pytest.MonkeyP
     done = validate(UNEQUAL, monkeypatch)
     assert done.exit_code == 3
     assert done.stderr.startswith("error: case 1, PE 0, observed frame: scores[0, 7] is 12, the reference says 13\n")
+
+
+def test_outputs_that_only_the_file_expects_are_not_laid_to_the_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Mismatch(1, "scores", 0, (0, 7), 12, 13, by=CASES)
+    done = validate(Validation("emulator", 2, False, (wrong,), 18), monkeypatch)
+    assert "scores[0, 7] is 12, the file of cases says 13" in done.stderr
+    assert "--expect ARRAY" in done.stderr
+    assert "accelerator" not in done.stderr
 
 
 def test_a_mismatch_is_json_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def _rerun(
     first: memory then does not hold the results yet, and the state is the same as if the schedule ran alone.
     """
     every, differing = sequences(cases, plan.frames_of_all), list[Mismatch]()
-    for schedule in shown.track(schedules, f"other schedules on {target.name}"):
+    for schedule in shown.track(schedules, f"other schedules on {target.name}") if schedules else ():
         rounds = every[(schedule.seed - 1) % len(every)][:MOST_ROUNDS]
         run_zeros(target.session, net, cases, len(rounds[0]))
         with _disturbed(target, schedule):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -24,6 +24,7 @@ from npukit.progress import Progress
 LISTED_MISMATCHES = 20
 DEPLOYED, OBSERVED = "deployed", "observed"
 """The two paths of the firmware: deployed frames, and observed frames, whose layers run one by one."""
+REFERENCE, CASES = "the reference says", "the file of cases says"
 ALONE = "alone"
 """The path of a layer with separate inputs (`measure/alone.py`)."""
 
@@ -35,7 +36,7 @@ class Mismatch:
     For outputs, and for tiles with fetched bytes (`measure/stopped.py`): `differing` elements differ, by `largest` at
     most. For other tiles only the digest is known: `index` is empty, and `got` and `want` are CRC-32s. `path`:
     `DEPLOYED` or `OBSERVED`, or `ALONE` for a layer with its own cases. `schedule`: the seed of the schedule of the
-    run.
+    run. `by`: the source of `want`.
     """
 
     case: int
@@ -49,6 +50,7 @@ class Mismatch:
     schedule: int | None = None
     differing: int | None = None
     largest: int | float | None = None
+    by: str = field(default=REFERENCE, compare=False)
 
     def __str__(self) -> str:
         where = f"{self.tensor}{list(self.index)}" if self.index else f"the CRC-32 of {self.tensor}{self.box}"
@@ -56,7 +58,7 @@ class Mismatch:
         run = "the layer alone" if self.path == ALONE else f"{self.path} frame"
         frame = f"case {self.case}, PE {self.pe}, {run}{under}"
         others = f"; {self.differing} differ in {self.box or 'it'}, by {self.largest} at most" if self.differing else ""
-        return f"{frame}: {where} is {self.got}, the reference says {self.want}{others}"
+        return f"{frame}: {where} is {self.got}, {self.by} {self.want}{others}"
 
 
 @dataclass(frozen=True)
@@ -269,11 +271,11 @@ def differing_outputs(
     for case, of_case in zip(chosen, outputs, strict=True):
         values = reference.get(case, {})
         for index, (name, got) in enumerate(zip(net.outputs, of_case, strict=True)):
-            wanted = [values[name]] if name in values else []
+            wanted = [(REFERENCE, values[name])] if name in values else []
             if case < len(cases.expected.get(index, ())):
-                wanted.append(cases.expected[index][case].reshape(got.shape))
-            differ = (difference(got, want) for want in wanted)
-            found += dict.fromkeys(Mismatch(case, name, 0, path=path, **each) for each in differ if each)
+                wanted.append((CASES, cases.expected[index][case].reshape(got.shape)))
+            differ = ((by, difference(got, want)) for by, want in wanted)
+            found += dict.fromkeys(Mismatch(case, name, 0, path=path, by=by, **each) for by, each in differ if each)
     return found
 
 

@@ -80,16 +80,15 @@ def _validate_networks(
 def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
     """Print the result, or raise an error if outputs differ."""
     from npukit.errors import DoesNotFit
+    from npukit.measure.validate import CASES
 
     if not found.passed:
         differs = "" if found.paths_equal else "the deployed and the observed path of this build differ: "
-        raise DoesNotFit(
-            f"{of}{differs}{found.mismatches[0]}",
-            tries=[
-                "npukit validate BUILD --json lists the mismatches",
-                "npukit build MODEL --engine cpu: right without the accelerator?",
-            ],
-        )
+        right = "npukit build MODEL --engine cpu: right without the accelerator?"
+        if all(each.by == CASES for each in found.mismatches):
+            right = "--expect ARRAY: another array of the file; all layers equal the integer reference"
+        ways = ["npukit validate BUILD --json lists the mismatches", right]
+        raise DoesNotFit(f"{of}{differs}{found.mismatches[0]}", tries=ways)
     if found.layers_checked:
         terminal.print(
             f"{of}equal bit for bit: {found.cases} cases on {found.engine}"
