@@ -58,19 +58,19 @@ class Terminal:
         if tries:
             lines += ["Things to try:", *(f"  - {way}" for way in tries)]
         for line in lines:
-            _print_remark(console, line, "bold red" if line is lines[0] else "")
+            _print(console, line, "bold red" if line is lines[0] else "", whole=not console.is_terminal)
 
     def print(self, text: str = "", *, whole: bool = False) -> None:
         """Print a line of the result for people; nothing with --json or -q. A `whole` line is not wrapped."""
         self.finish()
         if self._is_for_people:
-            (_print_line if whole else _print_lines)(self._out(), escaped(text)) if text else print()
+            _print(self._out(), escaped(text), whole=whole) if text else print()
 
     def made(self, path: object, text: str = "") -> None:
         """Print `text`, by default the path of the result. With -q print only the path."""
         self.finish()
         if self._is_for_people:
-            _print_lines(self._out(), escaped(text or str(path)))
+            _print(self._out(), escaped(text or str(path)), whole=False)
         elif not self.as_json:
             print(path, flush=True)
 
@@ -95,7 +95,8 @@ class Terminal:
         """Print a remark beside the result."""
         self.finish()
         if self.verbosity >= 0:
-            _print_remark(_console(stderr=True), escaped(text), style)
+            console = _console(stderr=True)
+            _print(console, escaped(text), style, whole=not console.is_terminal)
 
     def stage(self, name: str) -> None:
         """Begin a step of long work: live on a terminal, a plain line in a pipe or a log."""
@@ -163,20 +164,12 @@ def _console(*, stderr: bool, width: int | None = None) -> Any:
     return console if width or console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
 
 
-def _print_lines(console: Any, text: str, style: str = "") -> None:
-    """Print a text in lines of whole words."""
+def _print(console: Any, text: str, style: str = "", *, whole: bool) -> None:
+    """Print a text in lines of whole words, or as a single line for programs that search for it."""
     indent = " " * (len(text) - len(text.lstrip()) + 2)
-    for line in wrap(text, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False):
-        _print_line(console, line, style)
-
-
-def _print_line(console: Any, text: str, style: str = "") -> None:
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_remark(console: Any, text: str, style: str = "") -> None:
-    """Print lines of whole words on a terminal, and a single line elsewhere, where programs search for it."""
-    (_print_lines if console.is_terminal else _print_line)(console, text, style)
+    words = {"subsequent_indent": indent, "break_long_words": False, "break_on_hyphens": False}
+    for line in [text] if whole else wrap(text, console.width, **words):
+        console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _with_values(table: Sequence[Sequence[str]], few: Sequence[str]) -> list[Sequence[str]]:
