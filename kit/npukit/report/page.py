@@ -200,15 +200,7 @@ def known_results(build: Build) -> dict[str, Any]:
 def _figures(
     summary: dict[str, Any], validation: dict[str, Any] | None, bench: dict[str, Any] | None, board: Board
 ) -> list[Figure]:
-    figures = [
-        *_time(summary, bench, board.core.clock_hz),
-        Figure("MACs", thousands(sum(op["macs"] for op in summary["ops"]))),
-        *(Figure(each["name"], of_kilobytes(each["used"], each["size"])) for each in summary["regions"]),
-    ]
-    if board.pe_count > 1:
-        figures.append(Figure("PEs used", thousands(summary["pes_used"])))
-    if bench and bench["macs_per_cycle"]:
-        figures.append(Figure("MACs a cycle", f"{bench['macs_per_cycle']:g}"))
+    figures = list[Figure]()
     if validation:
         cases, exact = validation["cases"], validation["outputs_equal"] and not validation["mismatches"]
         figures.append(
@@ -216,6 +208,15 @@ def _figures(
         )
         if "accuracy" in validation:
             figures.append(Figure("of the labels right", f"{validation['accuracy']:.1%}"))
+    figures += [
+        *_time(summary, bench, board.core.clock_hz),
+        *(Figure(each["name"], of_kilobytes(each["used"], each["size"])) for each in summary["regions"]),
+    ]
+    if board.pe_count > 1:
+        figures.append(Figure("PEs used", thousands(summary["pes_used"])))
+    figures.append(Figure("MACs", thousands(sum(op["macs"] for op in summary["ops"]))))
+    if bench and bench["macs_per_cycle"]:
+        figures.append(Figure("MACs a cycle", f"{bench['macs_per_cycle']:.1f}"))
     return figures
 
 
