@@ -26,7 +26,7 @@ REASON = "why not accelerated"
 
 LAYER_COLUMNS = ("layer", "engine", ">PEs", ">cycles", ">share", REASON)
 """Columns without --wide where some engine is an accelerator."""
-COLUMNS_ON_CORES = ("layer", "op", ">MACs", "kernel", ">cycles", ">share")
+COLUMNS_ON_CORES = ("layer", "kernel", ">MACs", ">cycles", ">share")
 
 
 def show_summary(terminal: Terminal, summary: dict[str, Any], next_step: str = "") -> None:

@@ -79,7 +79,7 @@ def _bench_networks(terminal: Terminal, builds: Mapping[str, Build], on: str | N
     for name, each in measured.items():
         cycles = (each.alone.latency_cycles, each.alone.interval_cycles, each.coresident_interval_cycles)
         numbers = map(thousands, (*cycles, each.alone.instructions))
-        rows.append((name, *numbers, f"{each.alone.macs_per_cycle or 0:g}"))
+        rows.append((name, *numbers, f"{each.alone.macs_per_cycle or 0:.1f}"))
     headings = ("network", ">latency", ">interval", ">interval, together", ">instructions", ">MACs a cycle")
     terminal.table(headings, rows)
 
@@ -103,7 +103,9 @@ def _show(terminal: Terminal, measured: Bench, summary: dict[str, Any]) -> None:
             (layer.name, in_model(layer.title), layer.engine, f"{count:,}", f"{share:.1f} %")
             for layer, count, share in zip(measured.layers, counts, shares(counts), strict=True)
         ]
-        terminal.table(("layer", IN_MODEL, "engine", ">instructions", ">share"), rows)
+        terminal.table(
+            ("layer", IN_MODEL, "engine", ">instructions", ">share"), rows, (*BENCH_COLUMNS, ">instructions")
+        )
         return
     show_costs(terminal, summary, measured.to_json())
     _show_layers(terminal, measured, {row["name"]: row["cycles"] for row in summary["frame"]})
@@ -170,7 +172,7 @@ def _verdict(measured: Bench) -> str:
 
 
 def _totals(measured: Bench) -> str:
-    parts = [f"{measured.macs_per_cycle or 0:g} MACs a cycle"]
+    parts = [f"{measured.macs_per_cycle or 0:.1f} MACs a cycle"]
     if measured.instructions is not None:
         parts = [counted(measured.instructions), *parts]
     if measured.utilisation is not None and len(measured.pes) > 1:

@@ -29,7 +29,7 @@ def boards(
 
     known = [load_board(file)] if file else list(known_boards())
     terminal.result([_facts(board) for board in known])
-    headings = ("board", ">PEs", ">clock", ">RAM", MEMORY, "accelerator", "runs on")
+    headings = ("board", ">PEs", ">clock", ">RAM a PE", MEMORY, "accelerator", "runs on")
     terminal.table(headings, [_row(board) for board in known], [each for each in headings if each != MEMORY])
     if file:
         _check(known[0])
