@@ -45,7 +45,7 @@ def test_a_mismatch_exits_with_3_and_names_the_first(monkeypatch: pytest.MonkeyP
 def test_outputs_that_only_the_file_expects_are_not_laid_to_the_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Mismatch(1, "scores", 0, (0, 7), 12, 13, by=CASES)
     done = validate(Validation("emulator", 2, False, (wrong,), 18), monkeypatch)
-    assert "scores[0, 7] is 12, the file of cases says 13" in done.stderr
+    assert "scores[0, 7] is 12, the cases say 13" in done.stderr
     assert "--expect ARRAY" in done.stderr
     assert "accelerator" not in done.stderr
 

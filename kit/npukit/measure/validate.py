@@ -24,7 +24,7 @@ from npukit.progress import Progress
 LISTED_MISMATCHES = 20
 DEPLOYED, OBSERVED = "deployed", "observed"
 """The two paths of the firmware: deployed frames, and observed frames, whose layers run one by one."""
-REFERENCE, CASES = "the reference says", "the file of cases says"
+REFERENCE, CASES = "the reference says", "the cases say"
 ALONE = "alone"
 """The path of a layer with separate inputs (`measure/alone.py`)."""
 
@@ -273,7 +273,7 @@ def differing_outputs(
         for index, (name, got) in enumerate(zip(net.outputs, of_case, strict=True)):
             wanted = [(REFERENCE, values[name])] if name in values else []
             if case < len(cases.expected.get(index, ())):
-                wanted.append((CASES, cases.expected[index][case].reshape(got.shape)))
+                wanted.append((CASES if wanted else REFERENCE, cases.expected[index][case].reshape(got.shape)))
             differ = ((by, difference(got, want)) for by, want in wanted)
             found += dict.fromkeys(Mismatch(case, name, 0, path=path, by=by, **each) for by, each in differ if each)
     return found

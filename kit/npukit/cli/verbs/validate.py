@@ -85,10 +85,10 @@ def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
     if not found.passed:
         differs = "" if found.paths_equal else "the deployed and the observed path of this build differ: "
         right = "npukit build MODEL --engine cpu: right without the accelerator?"
-        if all(each.by == CASES for each in found.mismatches):
-            right = "--expect ARRAY: another array of the file; all layers equal the integer reference"
+        if (first := found.mismatches[0]).by == CASES:
+            right = f"--expect ARRAY: another array of the file; case {first.case} equals the integer reference"
         ways = ["npukit validate BUILD --json lists the mismatches", right]
-        raise DoesNotFit(f"{of}{differs}{found.mismatches[0]}", tries=ways)
+        raise DoesNotFit(f"{of}{differs}{first}", tries=ways)
     if found.layers_checked:
         terminal.print(
             f"{of}equal bit for bit: {found.cases} cases on {found.engine}"
