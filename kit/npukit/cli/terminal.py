@@ -165,7 +165,7 @@ def _console(*, stderr: bool, width: int | None = None) -> Any:
 
 
 def _print(console: Any, text: str, style: str = "", *, whole: bool) -> None:
-    """Print a text in lines of whole words, or as a single line for programs that search for it."""
+    """Print a text in lines of whole words, or in a single line, for programs to search."""
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     words = {"subsequent_indent": indent, "break_long_words": False, "break_on_hyphens": False}
     for line in [text] if whole else wrap(text, console.width, **words):
