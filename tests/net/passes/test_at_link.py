@@ -8,6 +8,7 @@ import pytest
 from npukit.net.net import LINK, Net
 from npukit.net.parse import parse_net
 from npukit.net.passes.at_link import around, conversions_of, inside, swapped, with_ends_at_link, without_link
+from npukit.net.passes.simplify import without_unread_constants
 from npukit.net.reference import run_reference
 from npukit.net.text import print_net
 
@@ -46,6 +47,13 @@ def test_a_variant_of_the_inside_gets_the_conversions_back() -> None:
     net = converted(ENDS.format(middle=MIDDLE))
     assert print_net(around(inside(net), net)) == print_net(net)
     assert around(net, net) is net
+
+
+def test_a_variant_without_unread_constants_gets_those_of_the_conversions_back() -> None:
+    net = converted(ENDS.format(middle=MIDDLE))
+    variant = without_unread_constants(inside(net))
+    assert not variant.constants
+    assert print_net(around(variant, net)) == print_net(net)
 
 
 def test_the_core_does_it_all_where_there_is_no_link() -> None:

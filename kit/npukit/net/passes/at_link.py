@@ -59,8 +59,9 @@ def around(net: Net, whole: Net) -> Net:
         return net
     arriving = [op for name in whole.inputs for op in conversions_of(whole, name)]
     tensors = {name: whole.tensors[name] for op in ends for name in (*op.inputs, *op.outputs)} | dict(net.tensors)
-    ops = (*arriving, *net.ops, *(op for op in ends if op not in arriving))
-    return replace(net, inputs=whole.inputs, outputs=whole.outputs, ops=ops, tensors=tensors)
+    read = {name: whole.constants[name] for op in ends for name in op.inputs if name in whole.constants}
+    ops, constants = (*arriving, *net.ops, *(op for op in ends if op not in arriving)), {**net.constants, **read}
+    return replace(net, inputs=whole.inputs, outputs=whole.outputs, ops=ops, tensors=tensors, constants=constants)
 
 
 def held(net: Net, name: str) -> str:
