@@ -17,7 +17,7 @@ from npukit.plan.tensors.problem import Problem
 class Candidate:
     """A mapping to try: a batch of frames on the PEs of a problem. A single frame is a batch of size 1.
 
-    `probe`: the batch is a group of a larger batch, tried for cycles and memory, and never the result.
+    `probe`: a group of a larger batch, or the network's first ops, tried for cycles and memory, and never the result.
     """
 
     problem: Problem

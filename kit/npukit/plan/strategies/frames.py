@@ -13,11 +13,11 @@ Step = Generator[Candidate, Outcome, Outcome]
 """A part of a strategy: proposes candidates and returns the last outcome."""
 
 
-def resident(problem: Problem, assignment: Assignment) -> Step:
+def resident(problem: Problem, assignment: Assignment, *, probe: bool = False) -> Step:
     """A frame with all constants in the PEs. If it lacks memory, PEs wait until their messages have left."""
-    outcome = yield Candidate(problem, frame(assignment))
+    outcome = yield Candidate(problem, frame(assignment), probe)
     if isinstance(outcome, Lacks) and outcome.plan:
-        outcome = yield Candidate(problem, frame(assignment, patient=False))
+        outcome = yield Candidate(problem, frame(assignment, patient=False), probe)
     return outcome
 
 

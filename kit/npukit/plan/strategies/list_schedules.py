@@ -22,12 +22,14 @@ def list_schedules(problem: Problem) -> Proposals:
     problem = replace(problem, graph=states_early(problem.graph))
     shown, rooms = first_blocks(problem.graph), ROOMS
     if shown is not problem.graph:
-        room = yield from _first_room(replace(problem, graph=shown), ROOMS)
+        room = yield from _first_room(replace(problem, graph=shown), ROOMS, probe=True)
         rooms = sorted(ROOMS, key=lambda part: (part > room, abs(part - room))) if room else ()
     yield from _first_room(problem, rooms)
 
 
-def _first_room(problem: Problem, rooms: Sequence[float]) -> Generator[Candidate, Outcome, float]:
+def _first_room(
+    problem: Problem, rooms: Sequence[float], *, probe: bool = False
+) -> Generator[Candidate, Outcome, float]:
     """The first room with a frame within memory, or 0. Where ops have no place, smaller rooms are not tried."""
     memory, too_small = problem.board.memory_for("constants").size, 0.0
     for part in rooms:
@@ -38,7 +40,7 @@ def _first_room(problem: Problem, rooms: Sequence[float]) -> Generator[Candidate
             assignment = ListSchedule(problem, int(part * memory), price).assignment()
             if assignment is None:
                 continue
-            placed, outcome = True, (yield from resident(problem, assignment))
+            placed, outcome = True, (yield from resident(problem, assignment, probe=probe))
             if not isinstance(outcome, Lacks):
                 return part
             if outcome.plan:
