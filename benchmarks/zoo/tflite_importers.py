@@ -17,11 +17,10 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from benchmarks.zoo.zoo_model import Arrays, Given, TfLite, apart, drawn
+from benchmarks.zoo.zoo_model import Arrays, Given, TfLite, apart, drawn, net_of
 
 from npukit.errors import NpukitError
 from npukit.net.reference import evaluate
-from npukit.quantize.models import load_model
 
 SECONDS = 120
 """Time limit of an importer."""
@@ -47,12 +46,7 @@ def by_tvm(path: Path, case: Arrays) -> Arrays:
 
 def by_npukit(path: Path, case: Arrays) -> Arrays:
     """The outputs of npukit's import, by its reference."""
-    try:
-        net = load_model(path, in_file_types=True).net
-    except NpukitError as error:
-        if "is a float model" not in error.message:
-            raise
-        net = load_model(path, in_file_types=True, in_float=True).net
+    net, _ = net_of(Given(path))
     found = evaluate(net, case)
     return [found[name] for name in net.outputs]
 

@@ -292,16 +292,21 @@ def ran(build: Any, cases: Sequence[Arrays]) -> list[Arrays]:
     return [[each[case] for each in outputs] for case in range(len(cases))]
 
 
-def _read(given: Given, runtime: Any, cases: list[Arrays], found: Found) -> None:
-    """Compare the cases on the reference."""
+def net_of(given: Given) -> tuple[Any, str]:
+    """The imported network and the option for it: a float model is read in float."""
+    read = partial(load_model, given.path, input_shapes=given.said, in_file_types=True)
     try:
-        loaded = load_model(given.path, input_shapes=given.said, in_file_types=True)
+        return read().net, AS_IT_IS
     except NpukitError as error:
         if "is a float model" not in error.message:
             raise
-        found.how = "--float"
-        loaded = load_model(given.path, input_shapes=given.said, in_file_types=True, in_float=True)
-    found.read, net, frame, got = True, loaded.net, None, list[Arrays]()
+        return read(in_float=True).net, "--float"
+
+
+def _read(given: Given, runtime: Any, cases: list[Arrays], found: Found) -> None:
+    """Compare the cases on the reference."""
+    net, found.how = net_of(given)
+    found.read, frame, got = True, None, list[Arrays]()
     cases = cases_for(net, cases)
     for case in cases:
         taken = given.taken(runtime, case)

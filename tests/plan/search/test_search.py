@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -89,6 +90,21 @@ def test_a_search_ends_when_its_budget_is_spent() -> None:
     search = run("latency", given, trying((1, 2, 4), seen), trying((4,), seen))
     assert [line.outcome for line in search.log] == ["fits"]
     assert search.best
+
+
+@pytest.mark.parametrize("kb", [128, 22])
+def test_a_candidate_for_a_part_of_the_network_is_never_kept(kb: int) -> None:
+    given, b = problem(with_memory(kb)), Builder("rows")
+    shown = replace(given, graph=Graph(b.net(b.conv(b.input(1, 32, 32, 8), 16, 3))))
+
+    def parts(problem: Problem) -> Proposals:
+        del problem
+        yield Candidate(shown, frame(on(shown.graph, 1)))
+
+    search = run("latency", given, parts)
+    assert len(search.log) == 1
+    assert search.best is None
+    assert search.nearest is None
 
 
 def test_the_nearest_to_fit_is_known() -> None:

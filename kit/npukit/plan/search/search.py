@@ -6,7 +6,7 @@ The search ends with the same plan on every machine, because the budget counts w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -92,12 +92,15 @@ class Search:
                 if tried is None:
                     tried = Tried(strategy.__name__, candidate, self._outcome(candidate))
                     known.append(tried)
-                    self._note(tried)
+                    self._note(tried, problem.net.outputs)
                 outcome = tried.outcome
 
-    def _note(self, tried: Tried) -> None:
+    def _note(self, tried: Tried, outputs: Sequence[str]) -> None:
+        """Log a candidate and compare it with the best. A candidate without the network's outputs is never kept."""
         self.log.append(tried.line)
         match tried.outcome:
+            case _ if tried.candidate.problem.net.outputs != outputs:
+                pass
             case Fits() if not tried.candidate.probe:
                 if self.best is None or self._figure(tried) < self._figure(self.best):
                     self.best = tried
