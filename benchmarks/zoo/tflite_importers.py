@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,8 @@ def by_tvm(path: Path, case: Arrays) -> Arrays:
     from tvm.relax.frontend.tflite import from_tflite
 
     module = from_tflite(tflite.Model.GetRootAs(path.read_bytes()))
-    machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+    device: Any = tvm.cpu()
+    machine = relax.VirtualMachine(tvm.compile(module, target=tvm.target.Target("llvm")), device)
     outputs = machine["main"](*map(tvm.runtime.tensor, case))
     return [each.numpy() for each in ([outputs] if hasattr(outputs, "numpy") else outputs)]
 
