@@ -98,13 +98,12 @@ class Search:
     def _note(self, tried: Tried, outputs: Sequence[str]) -> None:
         """Log a candidate and compare it with the best. A candidate without the network's outputs is never kept."""
         self.log.append(tried.line)
+        is_whole = tried.candidate.problem.net.outputs == outputs
         match tried.outcome:
-            case _ if tried.candidate.problem.net.outputs != outputs:
-                pass
-            case Fits() if not tried.candidate.probe:
+            case Fits() if is_whole and not tried.candidate.probe:
                 if self.best is None or self._figure(tried) < self._figure(self.best):
                     self.best = tried
-            case Lacks(missing, use=use) if use:
+            case Lacks(missing, use=use) if is_whole and use:
                 if self.nearest is None or missing < _missing(self.nearest):
                     self.nearest = tried
         tried.candidate.problem.tell(f"best of {len(self.log)}: {(self.best or tried).line.text}")

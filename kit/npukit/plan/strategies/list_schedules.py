@@ -27,9 +27,7 @@ def list_schedules(problem: Problem) -> Proposals:
     yield from _first_room(problem, rooms)
 
 
-def _first_room(
-    problem: Problem, rooms: Sequence[float], *, probe: bool = False
-) -> Generator[Candidate, Outcome, float]:
+def _first_room(problem: Problem, rooms: Sequence[float], probe: bool = False) -> Generator[Candidate, Outcome, float]:
     """The first room with a frame within memory, or 0. Where ops have no place, smaller rooms are not tried."""
     memory, too_small = problem.board.memory_for("constants").size, 0.0
     for part in rooms:
