@@ -194,7 +194,8 @@ def _remedies(problem: Problem, pes: int, missing: int, retry: Retry) -> Iterato
 
 def _other_ways(problem: Problem, retry: Retry) -> Iterator[str]:
     """Remedies other than more PEs of the board."""
-    yield from _accelerated(problem)
+    if problem.board.accelerator and any(op.reason == AS_ASKED for op in problem.graph.ops):
+        yield f"without {AS_ASKED}: an accelerator's ops are cut, and their constants streamed"
     yield from _integer_ends(problem.net)
     yield from _integers(problem)
     yield from _larger_mesh(problem)
@@ -219,12 +220,6 @@ def _more_pes(problem: Problem, pes: int, retry: Retry) -> Iterator[str]:
         yield "--plan FILE (docs/mesh.md): PEs for ops of the core: npukit has them all on one"
     elif search and search.nearest and isinstance(search.nearest.outcome, Lacks):
         yield f"more PEs do not help: {search.nearest.outcome.missing:,} bytes are still missing"
-
-
-def _accelerated(problem: Problem) -> Iterator[str]:
-    """A remedy if the user left the accelerators out."""
-    if problem.board.accelerator and any(op.reason == AS_ASKED for op in problem.graph.ops):
-        yield f"without {AS_ASKED}: an accelerator's ops are cut, and their constants streamed"
 
 
 def _integer_ends(net: Net) -> Iterator[str]:

@@ -19,7 +19,6 @@ from npukit.plan.multi_chip import board_of_one, chips_to_fill, on_chips
 from npukit.plan.predict.kernels import kernel_notes, with_kernels
 from npukit.plan.search.candidate import Fits, Line, Strategy
 from npukit.plan.search.search import OBJECTIVES, Search
-from npukit.plan.strategies.drafts import drafts
 from npukit.plan.strategies.fewest_pes import fewest_pes
 from npukit.plan.strategies.groups import groups
 from npukit.plan.strategies.layouts import layouts, pinned
@@ -27,7 +26,7 @@ from npukit.plan.strategies.list_schedules import list_schedules
 from npukit.plan.strategies.low_memory import low_memory_batch, low_memory_frame
 from npukit.plan.strategies.one_pe import constants_near, one_pe
 from npukit.plan.strategies.streams import streams
-from npukit.plan.strategies.sums import depth, sums
+from npukit.plan.strategies.sums import depth, drafts_and_sums, sums
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order, pes_to_use
@@ -146,7 +145,7 @@ def _latency(problem: Problem, search: Search) -> Iterator[Strategy]:
     yield layouts
     yield sums
     if search.best is None:
-        yield drafts
+        yield drafts_and_sums
         yield depth
         if search.best is None or len(problem.order) * len(problem.graph.ops) < SHORT:
             yield streams

@@ -130,11 +130,8 @@ class Traffic:
         """Release the sources of a PE's messages up to the last arrival known to PE `to`. Messages leave in order: all
         earlier messages have left as well."""
         program, known = self.programs[pe], self.known_to(to)
-
-        def has_arrived(pe: int, message: Arriving) -> bool:
-            return message.awaited is not None and known.of(pe) > message.awaited
-
-        arrived = (to and all(has_arrived(*each) for each in to) for _, to in program.sending)
+        awaited = ([(pe, message.awaited) for pe, message in to] for _, to in program.sending)
+        arrived = (to and all(step is not None and known.of(pe) > step for pe, step in to) for to in awaited)
         count = max((n for n, each in enumerate(arrived, 1) if each), default=0)
         self._may_be_overwritten(program, count, len(program.steps) - 1)
         program.arrived += count

@@ -65,9 +65,6 @@ class Region:
         """The same region `frames` frames later."""
         return replace(self, frame=self.frame + frames) if frames else self
 
-    def with_need(self, index: int, box: Box) -> Region:
-        return replace(self, box=self.box.hull(box), needs=(*self.needs, (index, box)))
-
 
 Regions = Mapping[str, Mapping[int, tuple[Region, ...]]]
 """Regions by tensor, then by PE."""
@@ -106,7 +103,8 @@ def regions_of(
         if place is None:
             found[tensor][pe] = (*held, Region(frame, pe, tensor, len(held) + 1, box, needs=((index, box),)))
         else:
-            found[tensor][pe] = (*held[:place], held[place].with_need(index, box), *held[place + 1 :])
+            grown = replace(held[place], box=held[place].box.hull(box), needs=(*held[place].needs, (index, box)))
+            found[tensor][pe] = (*held[:place], grown, *held[place + 1 :])
 
     for index, op in enumerate(graph.ops):
         for tile in assignment[op.name]:

@@ -35,7 +35,7 @@ class FrameMemory:
 
     def __init__(self, problem: Problem, assignment: Assignment, cycles: int) -> None:
         assert problem.board.noc is not None
-        self._problem, self._assignment, self._noc = problem, useful(problem.graph, assignment), problem.board.noc
+        self.problem, self._assignment, self._noc = problem, useful(problem.graph, assignment), problem.board.noc
         ops = problem.graph.ops
         costs = {op.name: [problem.cost(op, tile.box, tile.pe) for tile in self._assignment[op.name]] for op in ops}
         self._constants = {
@@ -52,9 +52,9 @@ class FrameMemory:
     @cached_property
     def _tensors(self) -> list[int]:
         """Bytes of tensors and scratch memory for each op, on the fullest PE."""
-        graph = self._problem.graph
-        regions = regions_of(graph, self._assignment, ends_of(self._problem, fetched=True), 0)
-        held = most_held(graph, [regions], aliases(graph, self._problem.engines), late=False)
+        graph = self.problem.graph
+        regions = regions_of(graph, self._assignment, ends_of(self.problem, fetched=True), 0)
+        held = most_held(graph, [regions], aliases(graph, self.problem.engines), late=False)
         return [tensors + scratch for tensors, scratch in zip(held, self._scratch, strict=True)]
 
     @cached_property
@@ -69,11 +69,11 @@ class FrameMemory:
 
     def program(self, pe: int) -> int:
         """Bytes of code and stack of a PE."""
-        return sum(program_bytes(len(self._problem.order), kernels=pe in self._cores))
+        return sum(program_bytes(len(self.problem.order), kernels=pe in self._cores))
 
     def tensors_and_weight_tiles(self, streamed: Collection[str]) -> int:
         """Bytes of tensors and weight tiles on the fullest PE at once."""
-        names = [op.name for op in self._problem.graph.ops]
+        names = [op.name for op in self.problem.graph.ops]
         return max(
             held + STREAM_BYTES * any(name in streamed for name in names[index : index + STREAM.prefetch_distance + 1])
             for index, held in enumerate(self._tensors)
@@ -82,12 +82,6 @@ class FrameMemory:
     def resident(self, streamed: Collection[str]) -> Counter[int]:
         """Bytes of resident constants by PE."""
         return resident_bytes(each for name, held in self._constants.items() if name not in streamed for each in held)
-
-    @property
-    def most_tiles(self) -> int:
-        """The most tiles of a PE."""
-        pes = Counter(tile.pe for tiles in self._assignment.values() for tile in tiles)
-        return max(pes.values(), default=0)
 
     @property
     def least_resident(self) -> int:
@@ -104,32 +98,35 @@ class FrameMemory:
         room.
         """
         resident = self.resident(streamed)
+        copies = Counter(each[:2] for name, held in self._constants.items() if name not in streamed for each in held)
         while lacking := {pe: held - rooms[pe] for pe, held in resident.items() if held > rooms[pe]}:
             left = self._streamable.keys() - streamed - (frozenset() if core_too else self._on_core)
-            harm, name = min(((self._harm(name, streamed, lacking), name) for name in left), default=(inf, ""))
+            late = self.delay(streamed)
+            harm, name = min(((self._harm(name, streamed, late, lacking), name) for name in left), default=(inf, ""))
             if harm == inf:
                 break
             streamed |= {name}
-            resident = self.resident(streamed)
+            for pe, key, size, command in self._constants[name]:
+                copies[pe, key] -= 1
+                resident[pe] -= command if copies[pe, key] else size
         return streamed
 
-    def _harm(self, name: str, streamed: frozenset[str], lacking: Mapping[int, int]) -> float:
-        """Cycles per lacking byte that streaming an op frees. A cycle in which the frame waits for DRAM weighs as much
-        as four in which DRAM is busy."""
+    def _harm(self, name: str, streamed: frozenset[str], late: int, lacking: Mapping[int, int]) -> float:
+        """Cycles per lacking byte that streaming an op frees. `late`: the wait before. A cycle of waiting for
+        DRAM weighs as much as four in which DRAM is busy."""
         freed = sum(min(lacking.get(pe, 0), size) for pe, size in self._bytes[name].items())
-        cycles = self._cycles_of_dram(name) + 4 * (self.delay(streamed | {name}) - self.delay(streamed))
-        return cycles / freed if freed else inf
+        return (self._cycles_of_dram(name) + 4 * (self.delay(streamed | {name}) - late)) / freed if freed else inf
 
     def delay(self, streamed: Collection[str]) -> int:
         """Cycles in which the frame waits for DRAM: for the inputs, then for the constants of op after op.
 
         Constants of an op arrive once memory has room, after the use of earlier constants.
         """
-        net = self._problem.net
+        net = self.problem.net
         free = sum(net.tensor(name).bytes for name in net.inputs) // self._noc.dram_bytes_per_cycle
         late = 0
         there: deque[tuple[int, int]] = deque()
-        for index, op in enumerate(self._problem.graph.ops):
+        for index, op in enumerate(self.problem.graph.ops):
             if op.name not in streamed:
                 continue
             size = max(self._bytes[op.name].values())

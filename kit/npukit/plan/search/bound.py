@@ -127,7 +127,7 @@ def _bounds(problem: Problem, batch: Batch) -> Iterator[Lacking]:
     pages = frozenset(pe for pe in held if batch.in_pages and problem.board.is_on_roots_chip(pe))
     constants = _resident(problem, group, batch) + _orders(problem, group, batch, weight_tiles, pages)
     if not batch.is_frame:
-        constants += _controls(group)
+        constants += _controls(Counter(tile.pe for tile in chain(*group.values())))
     kernels = Counter(tile.pe for op in graph.ops if op.engine == CORE for tile in group[op.name])
     yield _most(problem, constants, held, kernels)
     if batch.is_frame or pages >= held.keys():
@@ -236,10 +236,8 @@ def _orders(
     return Counter({pe: min(in_c[pe] + commands[pe], size) for pe, size in in_table.items()})
 
 
-def _controls(group: Assignment) -> Counter[int]:
-    """Bytes of the layers' records on each PE."""
-    counts = Counter(tile.pe for tiles in group.values() for tile in tiles)
-    return Counter({pe: control_bytes(count) for pe, count in counts.items()})
+def _controls(tiles: Counter[int]) -> Counter[int]:
+    return Counter({pe: control_bytes(count) for pe, count in tiles.items()})
 
 
 def _descriptors(graph: Graph, regions: Regions, tensor: str) -> Counter[int]:

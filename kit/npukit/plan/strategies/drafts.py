@@ -7,7 +7,7 @@ constants streamed as its memory wants, and an estimate of its cycles. Dedicated
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import inf
@@ -54,29 +54,28 @@ class Draft:
     fits: bool
 
 
-def drafts(problem: Problem) -> Proposals:
-    """Frames of the drafts by rising estimate; if none fits, all again for short memory."""
+def drafts(problem: Problem, *others: Problem) -> Proposals:
+    """Frames of the drafts by rising estimate; if none fits, all again for short memory. `others`: the network in other
+    forms, for list scheduling only, because the search for layouts lays no ops side by side."""
     if problem.board.noc is None or problem.board.shares_memory or len(problem.order) < 2:
         return
-    problem = replace(problem, graph=states_early(problem.graph))
-    apart = -(-len(problem.order) // PES_OF_A_PREFETCHER)
-    whole = Batch((), prefetchers=tuple(problem.order[:apart]), in_pages=True)
-    found = sorted(_drafts(problem.on(problem.order[apart:]), problem), key=lambda each: (not each.fits, each.cycles))
+    forms = [replace(each, graph=states_early(each.graph)) for each in (problem, *others)]
+    found = sorted(_drafts(forms), key=lambda each: (not each.fits, each.cycles))
     for low_memory in (False, True):
         fastest = inf
         for draft in found:
             if draft.cycles < fastest:
-                fastest = min(fastest, (yield from _repaired(problem, replace(whole, low_memory=low_memory), draft)))
+                fastest = min(fastest, (yield from _repaired(draft, low_memory=low_memory)))
         if fastest < inf:
             return
 
 
-def _repaired(problem: Problem, whole: Batch, draft: Draft) -> Generator[Candidate, Outcome, float]:
+def _repaired(draft: Draft, *, low_memory: bool) -> Generator[Candidate, Outcome, float]:
     """The cycles of a draft's frame. While orders lack room in memory, more constants are streamed."""
-    cycles = inf
+    problem, cycles = draft.held.problem, inf
+    whole = Batch((draft.assignment,), prefetchers=prefetchers(problem), low_memory=low_memory, in_pages=True)
     for _ in range(REPAIRS):
-        wanted = replace(whole, groups=(draft.assignment,), stream=STREAM.of(draft.streamed))
-        outcome = yield Candidate(problem, wanted)
+        outcome = yield Candidate(problem, replace(whole, stream=STREAM.of(draft.streamed)))
         if isinstance(outcome, Fits):
             cycles = min(cycles, outcome.plan.predicted.latency_cycles)
         plan = outcome.plan if isinstance(outcome, Fits | Lacks) else None
@@ -89,18 +88,24 @@ def _repaired(problem: Problem, whole: Batch, draft: Draft) -> Generator[Candida
     return cycles
 
 
-def _drafts(computing: Problem, problem: Problem) -> Iterator[Draft]:
-    """Drafts by search for layouts at several prices and rooms, and by list scheduling."""
-    search, known = LatencySearch(computing, EFFORT, from_dram=True), set[object]()
-    memory = problem.board.memory_for("activations").size
-    step = -(-len(ROOMS) * len(PRICES) * len(problem.graph.ops) // SEARCHED)
+def prefetchers(problem: Problem) -> tuple[int, ...]:
+    """The PEs that only prefetch."""
+    return tuple(problem.order[: -(-len(problem.order) // PES_OF_A_PREFETCHER)])
+
+
+def _drafts(forms: Sequence[Problem]) -> Iterator[Draft]:
+    """Drafts by search for layouts of the first form at several prices and rooms, and by list scheduling."""
+    first, *_ = computing = [each.on(each.order[len(prefetchers(each)) :]) for each in forms]
+    search, known = LatencySearch(first, EFFORT, from_dram=True), set[object]()
+    step = -(-len(ROOMS) * len(PRICES) * len(first.graph.ops) // SEARCHED)
     for room, price in islice(product(ROOMS, PRICES), 0, None, step):
-        best = search.within(int(room * memory)).best_found(price)
+        best = search.within(int(room * first.board.memory_for("activations").size)).best_found(price)
         if best.splits not in known:
             known.add(best.splits)
-            yield _draft(problem, search.assignment_of(best.splits), best.cycles)
-    for assignment, schedule in schedules_from_dram(computing):
-        yield _draft(problem, assignment, schedule.cycles, schedule.held)
+            yield _draft(forms[0], search.assignment_of(best.splits), best.cycles)
+    for problem, each in zip(forms, computing, strict=True):
+        for assignment, schedule in schedules_from_dram(each):
+            yield _draft(problem, assignment, schedule.cycles, schedule.held)
 
 
 def _draft(problem: Problem, assignment: Assignment, cycles: int, kept: int = 0) -> Draft:
@@ -108,7 +113,7 @@ def _draft(problem: Problem, assignment: Assignment, cycles: int, kept: int = 0)
     orders on the fullest PE, if known."""
     held, streamed = FrameMemory(problem, assignment, cycles), frozenset[str]()
     memory = problem.board.memory_for("activations").size
-    orders = max(kept - held.least_resident if kept else TILE * held.most_tiles, ORDERS)
+    orders = max(kept - held.least_resident if kept else TILE * len(problem.graph.ops), ORDERS)
     left: dict[int, int] = {}
     for _ in range(REPAIRS):
         beside = orders + held.tensors_and_weight_tiles(streamed)

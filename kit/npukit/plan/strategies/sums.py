@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from npukit.net.net import Net
@@ -18,11 +19,14 @@ from npukit.plan.tensors.problem import Problem
 
 def sums(problem: Problem) -> Proposals:
     """Frames of the net with the sums of its heaviest layers in parts."""
-    pes = problem.equipped.order
-    if wanted := worth_trying(problem.net, len(pes)):
-        cut = _of(problem.on(pes), cut_as_wanted(problem.net, problem.engines, wanted))
+    for cut, wanted in _in_parts(problem):
         yield from list_schedules(cut)
-        yield from pinned(spread(cut.net, wanted, pes))(cut)
+        yield from pinned(spread(cut.net, wanted, cut.order))(cut)
+
+
+def drafts_and_sums(problem: Problem) -> Proposals:
+    """Frames of the drafts of the net, and of the net with the sums of its heaviest layers in parts."""
+    return drafts(problem, *(cut for cut, _ in _in_parts(problem) if len(cut.order) > 1))
 
 
 def depth(problem: Problem) -> Proposals:
@@ -31,6 +35,13 @@ def depth(problem: Problem) -> Proposals:
         cut = _of(problem, cut_along_depth(problem.net, problem.engines, wanted))
         yield from streams(cut)
         yield from drafts(cut)
+
+
+def _in_parts(problem: Problem) -> Iterator[tuple[Problem, Mapping[str, int]]]:
+    """The net with sums in parts, and the number of parts by op, if worth trying."""
+    pes = problem.equipped.order
+    if wanted := worth_trying(problem.net, len(pes)):
+        yield _of(problem.on(pes), cut_as_wanted(problem.net, problem.engines, wanted)), wanted
 
 
 def _of(problem: Problem, net: Net) -> Problem:
