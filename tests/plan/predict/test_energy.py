@@ -14,7 +14,6 @@ from npukit import api
 from npukit.board.board import Energy, EnergyLevel, load_board
 from npukit.measure.bench import Bench
 from npukit.plan.predict.energy import FrameEnergy, FrameWork, frame_energies, frame_work
-from npukit.plan.predict.noc import FrameTraffic
 from npukit.report.costs import costs_of
 
 DIGITS = CHECKOUT / "examples/digits/digits_int8.tflite"
@@ -29,7 +28,7 @@ ENERGY = Energy(
     traffic_uncertainty_percent=50,
     level=(LEVEL,),
 )
-WORK = FrameWork(1000, 4, 2000, 3000, FrameTraffic(sram_bytes=200, byte_hops=100, dram_bytes=50), drams=2)
+WORK = FrameWork(1000, 4, 2000, 3000, sram_bytes=200, byte_hops=100, dram_bytes=50, drams=2)
 BOARD = load_board("pe-mesh").model_copy(update={"energy": ENERGY})
 
 

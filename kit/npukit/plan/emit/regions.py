@@ -19,7 +19,7 @@ from npukit.board.noc import DRAM
 from npukit.net.box import Box
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.names import Name
-from npukit.plan.tensors.boxes import from_boxes, meetings, to_boxes, volumes
+from npukit.plan.tensors.boxes import common, from_boxes, to_boxes, volumes
 from npukit.plan.tensors.dma_copies import Copy, copies
 from npukit.plan.tensors.graph import Graph
 
@@ -202,7 +202,7 @@ def _transfers(held: tuple[Region, ...], element_bytes: int, apart: bool) -> tup
     found: list[_Moved] = []
     for place, source in enumerate(held):
         if source.owned is not None and wanting:
-            met = meetings(from_boxes([source.owned]), boxes)[:, 0]
+            met = common(from_boxes([source.owned]), boxes)
             places = np.nonzero(volumes(met))[0]
             pieces = zip(to_boxes(met[places]), [wanting[each] for each in places.tolist()], strict=True)
             found += _from_source(element_bytes, place, source, pieces, apart=apart)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from npukit.net.box import Box
-from npukit.plan.tensors.boxes import from_boxes, meetings, to_boxes, volumes
+from npukit.plan.tensors.boxes import common, from_boxes, to_boxes, volumes
 from npukit.plan.tensors.graph import Graph
 
 
@@ -58,5 +58,5 @@ def _met(tiles: Sequence[Tile], needs: Iterable[Box]) -> tuple[Tile, ...]:
     needs = list(needs)
     if not needs:
         return ()
-    met = volumes(meetings(from_boxes([tile.box for tile in tiles]), from_boxes(needs))).max(0)
+    met = volumes(common(from_boxes([tile.box for tile in tiles])[:, None], from_boxes(needs))).max(1)
     return tuple(tile for tile, is_met in zip(tiles, met.tolist(), strict=True) if is_met)

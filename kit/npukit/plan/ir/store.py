@@ -72,6 +72,4 @@ def _faults_of(pe: PePlan, plan: Plan, shapes: dict[str, list[tuple[int, ...]]])
 
 
 def _within(box: Box, shape: tuple[int, ...]) -> bool:
-    if len(box.start) != len(shape) or len(box.stop) != len(shape):
-        return False
-    return all(0 <= start < stop <= size for start, stop, size in zip(box.start, box.stop, shape, strict=True))
+    return len(box.start) == len(box.stop) == len(shape) and not box.empty and Box.whole(shape).contains(box)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from npukit.board.board import Board, Energy, EnergyLevel
+from npukit.board.noc import DRAM
 from npukit.net.net import CORE, Net
 from npukit.net.ops.table import macs
 from npukit.plan.ir.plan import Compute, Plan, Send, Step, Wait
-from npukit.plan.predict.noc import FrameTraffic, traffic_of
+from npukit.plan.predict.noc import link_bytes, message_bytes
 from npukit.plan.tensors.core_cycles import (
     BEGIN_CYCLES,
     CHAIN_CYCLES,
@@ -31,7 +33,12 @@ class FrameWork:
     pes: int
     core_cycles: int
     products: int
-    traffic: FrameTraffic
+    sram_bytes: float
+    """Bytes read and written by messages in PEs' memories."""
+    byte_hops: float
+    """Bytes over links, times hops."""
+    dram_bytes: float
+    """Bytes from and to DRAM."""
     drams: int = 0
 
 
@@ -66,12 +73,18 @@ def frame_work(board: Board, net: Net, plan: Plan, cycles: int, core_cycles: int
 
     `cycles`: from one frame to the next. `core_cycles`: cycles with a core awake.
     """
+    ends = Counter[bool]()
+    for message in plan.messages:
+        for place in (message.source_pe, *(landing.pe for landing in message.landings)):
+            ends[place >= DRAM] += message_bytes(net, message)
     return FrameWork(
         cycles=cycles,
         pes=plan.pes_used,
         core_cycles=core_cycles,
         products=sum(macs(net, op) for op in net.ops if op.engine != CORE),
-        traffic=traffic_of(board, net, plan),
+        sram_bytes=ends[False] / plan.frames,
+        byte_hops=link_bytes(board, net, plan).total() / plan.frames,
+        dram_bytes=ends[True] / plan.frames,
         drams=len(plan.chips) if plan.dram else 0,
     )
 
@@ -119,11 +132,10 @@ def frame_energies(board: Board, work: FrameWork, frames_per_second: float | Non
 def _at(board: Board, energy: Energy, level: EnergyLevel, work: FrameWork, seconds: float) -> FrameEnergy:
     # 1e-6: microjoules per picojoule
     asleep_uw = board.pe_count * energy.pe_off_uw + work.pes * level.pe_asleep_uw
-    moved = work.traffic
     traffic = {
-        "SRAM": moved.sram_bytes * energy.pj_per_sram_byte * 1e-6,
-        "network": moved.byte_hops * energy.pj_per_byte_hop * 1e-6,
-        "DRAM": moved.dram_bytes * energy.pj_per_dram_byte * 1e-6 + seconds * work.drams * energy.dram_idle_uw,
+        "SRAM": work.sram_bytes * energy.pj_per_sram_byte * 1e-6,
+        "network": work.byte_hops * energy.pj_per_byte_hop * 1e-6,
+        "DRAM": work.dram_bytes * energy.pj_per_dram_byte * 1e-6 + seconds * work.drams * energy.dram_idle_uw,
     }
     parts = {
         "idle": seconds * asleep_uw,

@@ -363,23 +363,28 @@ def shortfall(board: Board, use: MemoryUse) -> int:
 
 
 @dataclass(frozen=True)
-class Lacking:
-    """A PE with too small a memory, its minimum use, and the bytes that it lacks; 0 if all fits."""
+class Lacks:
+    """The PE with the least memory for a plan, and the bytes that it lacks; 0 if all fits.
 
-    pe: int
-    use: MemoryUse
+    `use`: the memory use of the PE, a lower bound if `plan` is None; None if the emission failed for the reason `what`.
+    """
+
     missing: int
+    pe: int
+    use: MemoryUse | None
+    plan: Plan | None = None
+    what: str = ""
 
 
-def most_lacking(board: Board, uses: Mapping[int, MemoryUse]) -> Lacking:
+def most_lacking(board: Board, uses: Mapping[int, MemoryUse]) -> Lacks:
     """The PE with the largest shortfall, given the memory use of each."""
-    found = (Lacking(pe, use, shortfall(board.seen_by(pe), use)) for pe, use in uses.items())
-    return max(found, key=lambda each: (each.missing, -each.use.free, -each.pe))
+    missing, _, pe = max((shortfall(board.seen_by(pe), use), -use.free, -pe) for pe, use in uses.items())
+    return Lacks(missing, -pe, uses[-pe])
 
 
-def lacking_of(board: Board, plan: Plan) -> Lacking:
+def lacking_of(board: Board, plan: Plan) -> Lacks:
     """The PE of the plan with the largest shortfall."""
-    return most_lacking(board, {pe.pe: pe.memory for pe in plan.pes})
+    return replace(most_lacking(board, {pe.pe: pe.memory for pe in plan.pes}), plan=plan)
 
 
 def missing_bytes(board: Board, plan: Plan) -> int:

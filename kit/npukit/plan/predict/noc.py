@@ -173,25 +173,6 @@ def element_bytes(net: Net, message: Message) -> int:
     return np.dtype(net.tensor(message.tensor).dtype).itemsize if message.tensor else 1
 
 
-@dataclass(frozen=True)
-class FrameTraffic:
-    """Bytes of a frame: read and written by messages in PEs' memories, over links times hops, from and to DRAM."""
-
-    sram_bytes: float = 0
-    byte_hops: float = 0
-    dram_bytes: float = 0
-
-
-def traffic_of(board: Board, net: Net, plan: Plan) -> FrameTraffic:
-    """The traffic of one frame, averaged over the plan's batch."""
-    ends = Counter[bool]()
-    for message in plan.messages:
-        for place in (message.source_pe, *(landing.pe for landing in message.landings)):
-            ends[place >= DRAM] += message_bytes(net, message)
-    hops = sum(link_bytes(board, net, plan).values())
-    return FrameTraffic(ends[False] / plan.frames, hops / plan.frames, ends[True] / plan.frames)
-
-
 def link_bytes(board: Board, net: Net, plan: Plan) -> Counter[Link]:
     """Bytes over each link per frame, or per batch for a plan with batches."""
     found: Counter[Link] = Counter()

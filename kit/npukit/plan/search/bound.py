@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import chain
 from math import inf
 
@@ -37,7 +36,7 @@ from npukit.plan.predict.memory import (
     STEP_BYTES,
     WORKER_BYTES,
     WORKER_STACK_BYTES,
-    Lacking,
+    Lacks,
     control_bytes,
     memory_use,
     most_lacking,
@@ -45,13 +44,9 @@ from npukit.plan.predict.memory import (
 from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
-ROWS_OF_A_WEIGHT_TILE = 2
-"""Least number of table rows for a weight tile: to compute, and to wait. A credit and a wait, as stored for an earlier
-weight tile, are a single row."""
-
-ROWS_OF_A_COMMAND = 3
-"""Table rows to patch the command fields that differ between weight tiles of one shape: the addresses of output,
-weights and parameters. Consecutive weight tiles never lie in the same place."""
+_Cut = Callable[[Op, Box], tuple[int, int]]
+"""The number of a tile's weight tiles, 0 if the tile is computed whole, and bytes of the first two on a PE together: a
+weight tile arrives while the other is in use."""
 
 
 def least_cycles(problem: Problem, batch: Batch) -> float:
@@ -87,7 +82,7 @@ def may_be_resident(problem: Problem) -> bool:
     return fit and not most_lacking(board, {root: use}).missing
 
 
-def least_lacking(problem: Problem, batch: Batch) -> Lacking:
+def least_lacking(problem: Problem, batch: Batch) -> Lacks:
     """The PE that lacks the most bytes, and a lower bound on its memory use."""
     lacking = None
     for lacking in _bounds(problem, batch):
@@ -97,7 +92,7 @@ def least_lacking(problem: Problem, batch: Batch) -> Lacking:
     return lacking
 
 
-def lacking_on_root(problem: Problem, batch: Batch) -> Lacking:
+def lacking_on_root(problem: Problem, batch: Batch) -> Lacks:
     """A lower bound on the memory use of the root: the host's tensors of every frame, and its own constants."""
     board, root, net = problem.board, problem.board.root_pe, problem.net
     tensors = batch.frames * (len(net.inputs) + len(net.outputs))
@@ -109,7 +104,7 @@ def lacking_on_root(problem: Problem, batch: Batch) -> Lacking:
     return most_lacking(board, {root: memory_use(board.seen_by(root), constants, outputs, code, STACK_BYTES)})
 
 
-def _bounds(problem: Problem, batch: Batch) -> Iterator[Lacking]:
+def _bounds(problem: Problem, batch: Batch) -> Iterator[Lacks]:
     """The PE that lacks the most bytes: the root first, then one of the last group, which neither has the root nor gets
     places late. Descriptors, which take longest to compute, come last.
     """
@@ -120,14 +115,14 @@ def _bounds(problem: Problem, batch: Batch) -> Iterator[Lacking]:
     thin, late = between(graph, batch.bands), batch.low_memory
     ends = Ends(DRAM, DRAM) if batch.fetched else Ends(root, root)
     regions = regions_of(graph, group, ends, 0, thin, low_memory=late)
-    weight_tiles = _WeightTiles(graph, problem.engines, batch)
-    beside = {op.output: weight_tiles.at_once(op, group) for op in graph.ops}
+    cut = _cut_of(problem, batch)
+    beside = {op.output: {tile.pe: cut(op, tile.box)[1] for tile in group[op.name]} for op in graph.ops}
     in_place = _in_place(graph, problem.engines, group)
     held = most_at_once(graph, regions, aliases(graph, problem.engines), in_place, thin, beside, late=late)
     pages = frozenset(pe for pe in held if batch.in_pages and problem.board.is_on_roots_chip(pe))
-    constants = _resident(problem, group, batch) + _orders(problem, group, batch, weight_tiles, pages)
+    constants = _resident(problem, group, batch) + _orders(problem, group, batch, cut, pages)
     if not batch.is_frame:
-        constants += _controls(Counter(tile.pe for tile in chain(*group.values())))
+        constants += _controls(group)
     kernels = Counter(tile.pe for op in graph.ops if op.engine == CORE for tile in group[op.name])
     yield _most(problem, constants, held, kernels)
     if batch.is_frame or pages >= held.keys():
@@ -137,7 +132,7 @@ def _bounds(problem: Problem, batch: Batch) -> Iterator[Lacking]:
     yield _most(problem, constants, held, kernels)
 
 
-def _most(problem: Problem, constants: Counter[int], held: Counter[int], kernels: Counter[int]) -> Lacking:
+def _most(problem: Problem, constants: Counter[int], held: Counter[int], kernels: Counter[int]) -> Lacks:
     """`constants`, `held`: bytes by PE. `kernels`: kernels on the core by PE."""
     uses = dict[int, MemoryUse]()
     for pe in held | constants:
@@ -169,56 +164,32 @@ def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[in
     return frozenset(index for index, op, box in first if engines[op.engine].cost(graph.net, op, box).may_overwrite)
 
 
-class _WeightTiles:
-    """The weight tiles of a batch, as few and as small as possible."""
+def _cut_of(problem: Problem, batch: Batch) -> _Cut:
+    """The function for a batch's tiles, with as few and as small weight tiles as possible."""
+    stream, filled = batch.stream, batch.stream.room is not None
+    least, most = stream.tile_bytes, MOST_WEIGHT_TILE_BYTES if filled else stream.tile_bytes
+    known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
 
-    def __init__(self, graph: Graph, engines: Engines, wanted: Batch) -> None:
-        self._graph, self._engines, self._wanted = graph, engines, wanted
-        self._known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
+    def cut_anew(op: Op, box: Box) -> tuple[int, int]:
+        def size(part: Box) -> int:
+            return streamed_bytes(problem.engines[op.engine], problem.cost(op, Box.whole(part.shape)))
 
-    def at_once(self, op: Op, group: Assignment) -> Counter[int]:
-        """Bytes of the weight tiles that each PE holds together."""
-        return Counter({tile.pe: self._cut(op, tile.box)[1] for tile in group[op.name]})
-
-    def count(self, op: Op, box: Box) -> int:
-        """The number of weight tiles of a tile, or 1 if it is computed whole."""
-        return max(self._cut(op, box)[0], 1)
-
-    def rows(self, op: Op, box: Box) -> int:
-        """The table rows for all weight tiles of a tile."""
-        count, _ = self._cut(op, box)
-        of_one_shape = count - 1 if count > 2 else 0  # the last weight tile may be smaller
-        return count * ROWS_OF_A_WEIGHT_TILE + of_one_shape * ROWS_OF_A_COMMAND
-
-    def _cut(self, op: Op, box: Box) -> tuple[int, int]:
-        """The number of a tile's weight tiles, and bytes of the first two: one arrives while the other is in use."""
-        key = op.name, box.shape
-        if key not in self._known:
-            self._known[key] = self._cut_anew(op, box)
-        return self._known[key]
-
-    def _cut_anew(self, op: Op, box: Box) -> tuple[int, int]:
-        if op.name not in self._wanted.stream.ops:
-            return 0, 0
-        size, wanted = partial(self._bytes, op), self._wanted
-        if size(box) <= wanted.stream.tile_bytes:
+        if size(box) <= least:
             return 0, size(box)
-        filled = wanted.stream.room is not None
-        small = cut_in_weight_tiles(
-            box, size, wanted.stream.tile_bytes, (1 if filled else LARGEST_WEIGHT_TILE) * wanted.stream.tile_bytes
-        )
-        most = MOST_WEIGHT_TILE_BYTES if filled else wanted.stream.tile_bytes
+        small = cut_in_weight_tiles(box, size, least, least if filled else LARGEST_WEIGHT_TILE * least)
         large = cut_in_weight_tiles(box, size, most, LARGEST_WEIGHT_TILE * most) if size(box) > most else []
-        return len(large), sum(map(size, small[: min(wanted.stream.tiles, 2)]))
+        return len(large), sum(map(size, small[: min(stream.tiles, 2)]))
 
-    def _bytes(self, op: Op, box: Box) -> int:
-        engine = self._engines[op.engine]
-        return streamed_bytes(engine, engine.cost(self._graph.net, op, box))
+    def cut(op: Op, box: Box) -> tuple[int, int]:
+        key = op.name, box.shape
+        if key not in known:
+            known[key] = cut_anew(op, box) if op.name in stream.ops else (0, 0)
+        return known[key]
+
+    return cut
 
 
-def _orders(
-    problem: Problem, group: Assignment, batch: Batch, weight_tiles: _WeightTiles, pages: Collection[int]
-) -> Counter[int]:
+def _orders(problem: Problem, group: Assignment, batch: Batch, cut: _Cut, pages: Collection[int]) -> Counter[int]:
     """Bytes of the steps on each PE and of the commands of streamed ops: in C or in a table, whichever is less.
     `pages`: PEs that may fetch a table's orders from DRAM."""
     commands, in_c, rows, layers = Counter[int](), Counter[int](), Counter[int](), Counter[int]()
@@ -226,8 +197,9 @@ def _orders(
         for tile in group[op.name]:
             if op.name in batch.stream.ops:
                 commands[tile.pe] += command_bytes(problem.engines[op.engine])
-            in_c[tile.pe] += CODE_OF_A_TILE * weight_tiles.count(op, tile.box)
-            rows[tile.pe] += STEP_BYTES * weight_tiles.rows(op, tile.box)
+            count, _ = cut(op, tile.box)
+            in_c[tile.pe] += CODE_OF_A_TILE * max(count, 1)
+            rows[tile.pe] += STEP_BYTES * _rows(count)
             layers[tile.pe] += LAYER_BYTES + LAYER_NUMBER_BYTES
     if len(problem.order) == 1:  # `CODE_BYTES` has room for its steps in C
         return commands
@@ -236,8 +208,18 @@ def _orders(
     return Counter({pe: min(in_c[pe] + commands[pe], size) for pe, size in in_table.items()})
 
 
-def _controls(tiles: Counter[int]) -> Counter[int]:
-    return Counter({pe: control_bytes(count) for pe, count in tiles.items()})
+def _rows(weight_tiles: int) -> int:
+    """The least number of table rows for a tile's weight tiles. A row computes, another waits; a credit and a wait, as
+    stored for an earlier weight tile, are a single row. Weight tiles of one shape need 3 rows more, for the addresses
+    of output, weights and parameters, because consecutive weight tiles never lie in the same place. The last may be
+    smaller."""
+    return 2 * weight_tiles + (3 * (weight_tiles - 1) if weight_tiles > 2 else 0)
+
+
+def _controls(group: Assignment) -> Counter[int]:
+    """Bytes of the layers' records on each PE."""
+    counts = Counter(tile.pe for tiles in group.values() for tile in tiles)
+    return Counter({pe: control_bytes(count) for pe, count in counts.items()})
 
 
 def _descriptors(graph: Graph, regions: Regions, tensor: str) -> Counter[int]:

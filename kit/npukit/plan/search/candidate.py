@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from npukit.plan.batch.batch import Batch
 from npukit.plan.emit.messages import UsualFlags
-from npukit.plan.ir.plan import MemoryUse, Plan
+from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.memory import Lacks
 from npukit.plan.tensors.problem import Problem
 
 
@@ -31,20 +32,6 @@ class Fits:
 
     plan: Plan
     flags: UsualFlags = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Lacks:
-    """A PE has too little memory, or the emission failed for the reason `what`.
-
-    `plan` is None if a lower bound on the memory was enough.
-    """
-
-    missing: int
-    pe: int
-    use: MemoryUse | None
-    plan: Plan | None = None
-    what: str = ""
 
 
 @dataclass(frozen=True)

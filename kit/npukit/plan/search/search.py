@@ -119,7 +119,7 @@ class Search:
             return Slow(cycles)
         least = least_lacking(problem, batch)
         if least.missing:
-            return Lacks(least.missing, least.pe, least.use)
+            return least
         try:
             plan, flags = emit_with_flags(problem, batch, settle=not candidate.probe)
             plan = _complete(problem, plan)
@@ -127,7 +127,7 @@ class Search:
             return Lacks(0, problem.board.root_pe, None, what=fault.message)
         lacking = lacking_of(problem.board, plan)
         if lacking.missing:
-            return Lacks(lacking.missing, lacking.pe, lacking.use, plan)
+            return lacking
         plan = with_predictions(
             problem.net, problem.board, plan, ROUNDS if batch.frames > 1 and not candidate.probe else 1
         )

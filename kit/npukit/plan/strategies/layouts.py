@@ -3,8 +3,7 @@ walk over neighbours of the fastest frame."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Generator
 from math import inf
 from types import MappingProxyType
 
@@ -33,14 +32,8 @@ NEAREST = 5
 """Neighbours of a mapping to try: the fastest by estimate (`planner_constants.py frame`)."""
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A frame found by the search for layouts at a price of constants."""
-
-    problem: Problem
-    layouts: LatencySearch
-    price: float
-    cycles: float
+_Found = tuple[float, Problem, LatencySearch, float]
+"""A frame: its cycles, its PEs, the search for layouts that found it, and the price of constants in the search."""
 
 
 def layouts(problem: Problem) -> Proposals:
@@ -49,13 +42,13 @@ def layouts(problem: Problem) -> Proposals:
     if found is None:
         return
     for count in fewer(len(problem.order), problem.fewest):
-        if whole_cycles(problem) / count >= found.cycles:
+        if whole_cycles(problem) / count >= found[0]:
             break
         other = yield from at_prices(problem.on(problem.order[:count]))
-        if other is None or other.cycles > found.cycles:
+        if other is None or other[0] > found[0]:
             break
         found = other
-    yield from _Walk(found).proposals()
+    yield from _walk(found)
 
 
 def pinned(pins: Assignment) -> Strategy:
@@ -64,7 +57,7 @@ def pinned(pins: Assignment) -> Strategy:
     def completed(problem: Problem) -> Proposals:
         found = yield from at_prices(problem, pins)
         if found:
-            yield from _Walk(found, pins).proposals()
+            yield from _walk(found, pins)
 
     return completed
 
@@ -87,43 +80,30 @@ def at_prices(problem: Problem, pins: Assignment = NO_PINS) -> Generator[Candida
         last, outcome = assignment, (yield from resident(problem, assignment))
         if not isinstance(outcome, Lacks):
             cycles = outcome.plan.predicted.latency_cycles if isinstance(outcome, Fits) else inf
-            return _Found(problem, search, price, cycles)
+            return cycles, problem, search, price
     return None
 
 
-class _Walk:
-    """Walk from a frame to faster frames: the layout for heavier moves of data, then the most promising
-    neighbours of the fastest mapping."""
+def _walk(found: _Found, pins: Assignment = NO_PINS) -> Proposals:
+    """Faster frames: the layout for heavier moves of data, then the most promising neighbours of the fastest mapping,
+    until no neighbour is faster."""
+    cycles, problem, search, price = found
+    is_spent, here, start = problem.work.share(WALKED), search.best_splits(price), None
+    steps, known = [search.weighing(WEIGHT_OF_MOVES).best_splits(price)], {here}
+    while steps and not is_spent():
+        splits = steps.pop(0)
+        known.add(splits)
+        outcome = yield Candidate(problem, frame({**search.assignment_of(splits), **pins}))
+        if isinstance(outcome, Fits) and outcome.plan.predicted.latency_cycles < cycles:
+            here, cycles, steps = splits, outcome.plan.predicted.latency_cycles, []
+        if not steps and start != here:
+            start, steps = here, _likely(search, here, known)
 
-    def __init__(self, found: _Found, pins: Assignment = NO_PINS) -> None:
-        self._found, self._pins, self._is_spent = found, pins, found.problem.work.share(WALKED)
-        self._here, self._cycles = found.layouts.best_splits(found.price), found.cycles
-        self._known = {self._here}
 
-    def proposals(self) -> Proposals:
-        layouts, price = self._found.layouts, self._found.price
-        yield from self._step(layouts.weighing(WEIGHT_OF_MOVES).best_splits(price))
-        start = None
-        while start != self._here:
-            start = self._here
-            for splits in self._likely(start):
-                yield from self._step(splits)
-                if start != self._here:
-                    break
-
-    def _likely(self, here: tuple[Split, ...]) -> Iterator[tuple[Split, ...]]:
-        """The new neighbours of a mapping with the least estimates, in their own order."""
-        new = [splits for splits in self._found.layouts.splits.neighbours(here) if splits not in self._known]
-        nearest = set(sorted(new, key=self._found.layouts.expected_near(here))[:NEAREST])
-        return (splits for splits in new if splits in nearest)
-
-    def _step(self, splits: tuple[Split, ...]) -> Proposals:
-        """The frame with other splits. The walk goes on from the faster frame."""
-        if splits in self._known or self._is_spent():
-            return
-        self._known.add(splits)
-        problem = self._found.problem
-        assignment = {**self._found.layouts.assignment_of(splits), **self._pins}
-        outcome = yield Candidate(problem, frame(assignment))
-        if isinstance(outcome, Fits) and outcome.plan.predicted.latency_cycles < self._cycles:
-            self._here, self._cycles = splits, outcome.plan.predicted.latency_cycles
+def _likely(
+    search: LatencySearch, here: tuple[Split, ...], known: Collection[tuple[Split, ...]]
+) -> list[tuple[Split, ...]]:
+    """The new neighbours of a mapping with the least estimates, in their own order."""
+    new = [splits for splits in search.splits.neighbours(here) if splits not in known]
+    nearest = set(sorted(new, key=search.expected_near(here))[:NEAREST])
+    return [splits for splits in new if splits in nearest]

@@ -70,13 +70,6 @@ def meet(sources: Boxes, needs: Boxes) -> np.ndarray:
     return found
 
 
-def meetings(sources: Boxes, needs: Boxes) -> Boxes:
-    """[needs, sources, rank, 2]: the intersection of each need with each source."""
-    starts = np.maximum(needs[:, None, :, 0], sources[None, :, :, 0])
-    stops = np.minimum(needs[:, None, :, 1], sources[None, :, :, 1])
-    return np.stack([starts, stops], -1)
-
-
 @cache
 def grid(shape: tuple[int, ...], parts: tuple[int, ...], grains: tuple[int, ...]) -> Boxes:
     """The shape cut into `parts` along each axis, as evenly as multiples of the axis's grain allow.
