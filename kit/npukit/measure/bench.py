@@ -27,8 +27,9 @@ from npukit.net.ops.table import total_macs
 from npukit.net.reference import evaluate
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
+from npukit.plan.predict import frame_table
 from npukit.plan.predict.energy import FrameEnergy, frame_energies, frame_work
-from npukit.plan.predict.frame_table import FrameTable, frame_table
+from npukit.plan.predict.frame_table import FrameTable
 from npukit.plan.predict.noc import port_cycles
 from npukit.plan.predict.timeline import CORE, Timeline
 from npukit.progress import Progress
@@ -98,7 +99,7 @@ class Bench:
     """The rows of the frame in the timeline."""
 
     def to_json(self) -> dict[str, Any]:
-        rows = self.frame.to_json() if self.frame else []
+        rows = frame_table.to_json(self.frame) if self.frame else []
         return {**asdict(replace(self, timeline=None, frame=None)), "frame": rows}
 
     def _repr_html_(self) -> str:
@@ -112,7 +113,7 @@ class Bench:
         layers = tuple(LayerCost(**layer) for layer in found["layers"])
         pes = tuple(PeCost(**pe) for pe in found["pes"])
         energy = tuple(FrameEnergy(**each) for each in found["energy"])
-        frame = FrameTable.from_json(found["frame"]) if found["frame"] else None
+        frame = frame_table.from_json(found["frame"]) if found["frame"] else None
         return cls(**{**found, "layers": layers, "pes": pes, "energy": energy, "frame": frame})
 
 
@@ -157,7 +158,7 @@ def bench(
         utilisation=round(1 - sum(pe.wait for pe in pes) / (len(pes) * cycles), 3) if pes and cycles else None,
         energy=_energy(target.board, net, plan, measured, frames_per_second) if target.counts_cycles else (),
         timeline=timeline,
-        frame=frame_table(timeline) if timeline else None,
+        frame=frame_table.frame_table(timeline) if timeline else None,
     )
     return found if target.counts_instructions else _without_instructions(found)
 

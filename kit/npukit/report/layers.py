@@ -8,7 +8,7 @@ from typing import Any
 
 from npukit.display import shares
 from npukit.net.net import CORE
-from npukit.plan.predict.frame_table import MESSAGES, SETUP, FrameTable
+from npukit.plan.predict.frame_table import MESSAGES, SETUP, from_json
 
 _NO_LAYER = {
     MESSAGES: "from a message's departure to its arrival",
@@ -106,8 +106,7 @@ def _remedy(row: LayerRow, summary: dict[str, Any]) -> str:
 def _spent(summary: dict[str, Any], bench: dict[str, Any] | None) -> Mapping[str, int]:
     """The figure of each row: cycles of the frame if known, else cycles of the slowest PE, or instructions."""
     if bench is None or adds_up(bench):
-        found = FrameTable.from_json(bench["frame"] if bench else summary["frame"])
-        return dict(found.rows)
+        return from_json(bench["frame"] if bench else summary["frame"])
     column = "instructions" if bench["latency_cycles"] is None else "cycles"
     return {layer["name"]: layer[column] or 0 for layer in bench["layers"]}
 

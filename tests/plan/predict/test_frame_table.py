@@ -9,7 +9,7 @@ from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import on_chips
 from npukit.plan.planner import plan_network
-from npukit.plan.predict.frame_table import MESSAGES, SETUP, FrameTable, frame_table, predicted_frame
+from npukit.plan.predict.frame_table import MESSAGES, SETUP, frame_table, from_json, predicted_frame, to_json
 from npukit.plan.predict.simulate import with_predictions
 from npukit.plan.predict.timeline import CORE, SEND, WAIT, Movement, Timeline, TimeSlice
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -34,7 +34,7 @@ def call(pe: int, name: str, start: int, end: int) -> TimeSlice:
 
 def rows(*slices: TimeSlice, end: int, movements: tuple[Movement, ...] = (), start: int = 0) -> dict[str, int]:
     timeline = Timeline("net", "board", 1, ((start, end),), slices, movements=movements)
-    return dict(frame_table(timeline).rows)
+    return dict(frame_table(timeline))
 
 
 def test_what_is_between_layers_are_calls() -> None:
@@ -67,14 +67,10 @@ def test_cycles_before_the_frame_are_not_its() -> None:
     assert rows(*slices, end=120, movements=(sent,), start=100) == {"a": 0, "b": 10, MESSAGES: 10, SETUP: 0}
 
 
-def test_a_table_is_printed_and_read_back() -> None:
-    table = FrameTable({"conv2d_0": 1500, MESSAGES: 400, SETUP: 100})
-    assert FrameTable.from_json(table.to_json()) == table
-    assert table.to_json()[0] == {"name": "conv2d_0", "cycles": 1500}
-    assert str(table).splitlines()[:2] == [
-        "conv2d_0                     1,500   75.0%",
-        "waiting for messages           400   20.0%",
-    ]
+def test_a_table_is_read_back() -> None:
+    table = {"conv2d_0": 1500, MESSAGES: 400, SETUP: 100}
+    assert from_json(to_json(table)) == table
+    assert to_json(table)[0] == {"name": "conv2d_0", "cycles": 1500}
 
 
 def two_layers() -> Net:
@@ -92,7 +88,7 @@ def test_a_frame_on_one_pe_is_by_hand() -> None:
     net = two_layers()
     plan = by_rows(net, 1)
     first, second = (step.cycles for step in plan.pes[0].computes())
-    told = predicted_frame(net, BOARD, plan).rows
+    told = predicted_frame(net, BOARD, plan)
     assert list(told.values()) == [first, second, 0, CALLS_OF_ONE_CHAIN]
 
 
@@ -104,7 +100,7 @@ def test_a_tile_on_another_pe_is_waited_for_by_messages() -> None:
     emitted = emitted_frame(Problem(Graph(net), BOARD, engines(BOARD)), {op.name: (tile,)})
     plan = with_predictions(net, BOARD, emitted)
     (compute,) = plan.pes[1].computes()
-    told = predicted_frame(net, BOARD, plan).rows
+    told = predicted_frame(net, BOARD, plan)
     assert told[op.name] == compute.predicted_cycles
     assert told[MESSAGES] >= 2 * (DOORBELL_CYCLES + WAKE_CYCLES)
     assert told[SETUP] == CALLS_OF_ONE_CHAIN
@@ -116,15 +112,15 @@ def test_predicted_rows_add_up_to_the_prediction() -> None:
     assert batch.frames > 1
     for plan in [*(by_rows(net, pes) for pes in (1, 2, 4, 8)), batch]:
         table = predicted_frame(net, BOARD, plan)
-        assert table.cycles == plan.predicted.latency_cycles
-        assert all(cycles >= 0 for cycles in table.rows.values())
+        assert sum(table.values()) == plan.predicted.latency_cycles
+        assert all(cycles >= 0 for cycles in table.values())
 
 
 def test_what_chips_tell_each_other_are_messages() -> None:
     board, net = load_board("pe-mesh-7296"), two_layers()
     alone = by_rows(net, 2, board)
     several = on_chips(board, alone, (0, 1))
-    one, two = (predicted_frame(net, board, plan).rows for plan in (alone, several))
+    one, two = (predicted_frame(net, board, plan) for plan in (alone, several))
     more = several.predicted.latency_cycles - alone.predicted.latency_cycles
     assert more > 0
     assert {**one, MESSAGES: one[MESSAGES] + more} == two

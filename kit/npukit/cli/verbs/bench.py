@@ -125,7 +125,7 @@ def _show_layers(terminal: Terminal, measured: Bench, predicted: Mapping[str, in
         predicted = {name: layer.predicted_cycles for name, layer in layers.items()}
         spent = {name: layer.cycles or 0 for name, layer in layers.items()}
     else:
-        spent = dict(measured.frame.rows)
+        spent = dict(measured.frame)
     rows = [
         (*_named(name, layers.get(name)), *_figures(cycles, predicted.get(name), share), *_alone(layers.get(name)))
         for (name, cycles), share in zip(spent.items(), shares([*spent.values()]), strict=True)

@@ -19,7 +19,8 @@ from npukit.plan.tensors.boxes import WIDE_GRAIN
 from npukit.plan.tensors.graph import Graph
 
 CROWDED = 0.5
-"""Fraction of a PE's activation memory. Two ops that together need more are computed in bands."""
+"""Fraction of a PE's activation memory. Two ops that together need more are computed in bands. Where memory is short,
+tiles are searched for that need no more."""
 
 Bands = Mapping[str, int]
 """The number of bands, by the first op of each pair. Ops without bands have no entry."""

@@ -22,11 +22,6 @@ from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.tensors.boxes import WIDE_GRAIN, Boxes, Split, cut, grain, spread_out, tiles_of, to_boxes, volumes
 from npukit.plan.tensors.problem import Problem
 
-SHORT = 600
-"""Cycles up to which an op on the core is computed whole. Two messages of some hundred bytes, inputs to other PEs and
-results back, take as long with their calls and waits."""
-
-
 _T = TypeVar("_T")
 
 
@@ -240,10 +235,7 @@ class Splits:
     def _limits(self, index: int) -> tuple[tuple[int, ...], int]:
         """The most parts of an op along each axis, and the most parts in all."""
         op = self._graph.ops[index]
-        shape = self._graph.shape(op.output)
-        whole = Box.whole(shape)
-        is_long = op.engine != CORE or self._tile_cost(op, whole).cycles > SHORT
-        axes = cuttable_axes(self._graph.net, op) if is_long else ()
+        shape, axes = self._graph.shape(op.output), cuttable_axes(self._graph.net, op)
         limits = [size if axis in axes else 1 for axis, size in enumerate(shape)]
         limits[-1:] = [-(-size // 4) for size in limits[-1:]]
         places = self._places.get(op.engine)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from npukit.board.board import Board
@@ -27,29 +26,17 @@ _MESSAGING = "noc_"
 """Prefix of the firmware's functions for messages."""
 
 
-@dataclass(frozen=True)
-class FrameTable:
-    """The cycles of a frame by row: layers in the order of their beginning, then `MESSAGES` and `SETUP`."""
+FrameTable = Mapping[str, int]
+"""The cycles of a frame by row: layers in the order of their beginning, then `MESSAGES` and `SETUP`."""
 
-    rows: Mapping[str, int]
 
-    @property
-    def cycles(self) -> int:
-        """Cycles of the whole frame."""
-        return sum(self.rows.values())
+def to_json(table: FrameTable) -> list[dict[str, Any]]:
+    return [{"name": name, "cycles": cycles} for name, cycles in table.items()]
 
-    def to_json(self) -> list[dict[str, Any]]:
-        return [{"name": name, "cycles": cycles} for name, cycles in self.rows.items()]
 
-    @classmethod
-    def from_json(cls, found: Iterable[dict[str, Any]]) -> FrameTable:
-        """The table from the output of `to_json`."""
-        return cls({row["name"]: row["cycles"] for row in found})
-
-    def __str__(self) -> str:
-        width, whole = max(map(len, self.rows)), max(self.cycles, 1)
-        lines = (f"{name:<{width}}  {cycles:>12,}  {cycles / whole:>6.1%}" for name, cycles in self.rows.items())
-        return "\n".join(lines) + "\n"
+def from_json(found: Iterable[dict[str, Any]]) -> FrameTable:
+    """The table from the output of `to_json`."""
+    return {row["name"]: row["cycles"] for row in found}
 
 
 def frame_table(timeline: Timeline) -> FrameTable:
@@ -60,14 +47,14 @@ def frame_table(timeline: Timeline) -> FrameTable:
         spent[name] += cycles
     computed = sorted((piece for piece in timeline.slices if piece.layer), key=lambda piece: piece.start)
     names = dict.fromkeys(piece.layer for piece in computed if piece.start < end)
-    return FrameTable({name: spent[name] for name in (*names, MESSAGES, SETUP)})
+    return {name: spent[name] for name in (*names, MESSAGES, SETUP)}
 
 
 def predicted_frame(net: Net, board: Board, plan: Plan) -> FrameTable:
     """The rows of a plan's first frame. The root's messages to other chips before and after are charged to messages."""
     table = frame_table(predicted_timeline(net, board, plan))
-    beside = plan.predicted.latency_cycles - table.cycles
-    return FrameTable({**table.rows, MESSAGES: table.rows[MESSAGES] + beside})
+    beside = plan.predicted.latency_cycles - sum(table.values())
+    return {**table, MESSAGES: table[MESSAGES] + beside}
 
 
 def _critical_path(timeline: Timeline, start: int, end: int) -> Iterator[tuple[str, int]]:

@@ -24,12 +24,6 @@ from npukit.plan.search.bound import least_cycles, least_lacking
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Line, Outcome, Slow, Strategy, Tried
 from npukit.plan.tensors.problem import Problem
 
-PROBES = 3 / 4
-"""Part of the budget for probes. The rest is for whole candidates."""
-
-WITHOUT_PLAN = 2
-"""Factor of the budget as long as no plan fits."""
-
 
 @dataclass(frozen=True)
 class Objective:
@@ -80,12 +74,12 @@ class Search:
     def _run(self, problem: Problem, strategy: Strategy) -> None:
         known, outcome = list[Tried](), None
         with closing(strategy(problem)) as proposals:
-            while problem.work.done < problem.work.most * (1 if self.best else WITHOUT_PLAN):
+            while problem.work.done < problem.work.most:
                 try:
                     candidate = proposals.send(outcome)  # pyright: ignore[reportArgumentType]
                 except StopIteration:
                     return
-                if candidate.probe and problem.work.done > PROBES * problem.work.most:
+                if candidate.probe and problem.work.done > problem.work.most // 2:  # the rest is for whole candidates
                     outcome = Slow(inf)
                     continue
                 tried = next((each for each in known if each.candidate == candidate), None)

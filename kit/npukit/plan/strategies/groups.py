@@ -21,24 +21,18 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.bound import lacking_on_root, least_cycles
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
-from npukit.plan.strategies.layouts import whole_cycles
-from npukit.plan.strategies.streams import fewest_streamed, more_streamed
+from npukit.plan.strategies.layouts import HEAVY_MOVES, whole_cycles
+from npukit.plan.strategies.streams import PRICE, fewest_streamed, more_streamed
 from npukit.plan.tensors.problem import Problem
 
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16)
 """PEs of small groups."""
 
 LARGE_GROUPS = (8, 7, 6, 5, 4)
-"""Numbers of groups that take all PEs."""
-
-PRICE = 0.06
-"""Cycles per byte of constants on a PE."""
+"""Numbers of groups that take all PEs. With fewer, a group's layouts take long to search for."""
 
 SMALL_TILES, LARGE_TILES = (StreamWeights(tile_bytes=size << 10, tiles=2) for size in (9, 17))
 """Weight tiles of the groups."""
-
-HEAVY_MOVES = 3.0
-"""Weight of moving data in a second search for the best sizes: messages take longer while all groups work."""
 
 OTHER_TILES = (
     StreamWeights(tile_bytes=32 << 10, tiles=2),
@@ -51,15 +45,11 @@ OTHER_TILES = (
 PATIENCE = 3
 """Sizes in a row without gain before the search for sizes ends."""
 
-SETTLED, UNSETTLED = 0.87, 0.02
-"""Lower bound on the cycles of a later micro-batch, relative to the first; and how far a batch may differ from the
-others."""
+SETTLED = 0.87
+"""Lower bound on the cycles of a later micro-batch, relative to the first."""
 
 MOST_MICRO_BATCHES = 4
 """Most micro-batches of a batch."""
-
-INTERLEAVED = (2, 4, 6)
-"""Frames in turn, op by op, on a group: a frame computes while the tiles of another frame are in flight."""
 
 WHOLE = 5_000
 """Work of the batches emitted whole, beyond the first batch without a shortage."""
@@ -88,10 +78,9 @@ class _Trial:
         """Estimated cycles between frames, weighed by the length of the batch."""
         return weighed((self.cycles + self.later) / self.batch.frames, self.batch.frames)
 
-    def figure_in(self, micro_batches: int, settled: float) -> float:
-        """A lower bound on the figure in this number of micro-batches. `settled`: part of the first micro-batch's
-        cycles in each later micro-batch."""
-        cycles = self.cycles * (1 + (micro_batches - 1) * settled) + self.later
+    def figure_in(self, micro_batches: int) -> float:
+        """A lower bound on the figure in this number of micro-batches."""
+        cycles = self.cycles * (1 + (micro_batches - 1) * SETTLED) + self.later
         frames = micro_batches * self.batch.frames_of_micro_batch
         return weighed(cycles / frames, frames)
 
@@ -212,14 +201,13 @@ def _of_size(problem: Problem, size: int, search: LatencySearch) -> Batch:
 
 
 def _interleaved(problem: Problem, first: _Trial, best: float) -> _Trials:
-    """Trials with more and more interleaved frames, as long as the figure improves."""
-    found = [first]
-    for count in INTERLEAVED:
-        batch = replace(first.batch, interleaved=count)
-        more = yield from _first(problem, batch, min(best, _least(found)))
-        if _least(more) >= _least(found):
-            break
+    """Trials with 2, 4, 8, ... frames in turn, op by op, on a group, as long as the figure improves. A frame computes
+    while the tiles of another frame are in flight."""
+    found, more = list[_Trial](), [first]
+    while _least(more) < _least(found):
         found += more
+        batch = replace(first.batch, interleaved=2 * found[-1].batch.interleaved)
+        more = yield from _first(problem, batch, min(best, _least(found)))
     return found[1:]
 
 
@@ -252,11 +240,11 @@ def _trial(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
 
 def _in_micro_batches(problem: Problem, waiting: Sequence[_Trial], best: float) -> _Trials:
     """Trials in more micro-batches, the most promising first."""
-    found, settled = list[_Trial](), SETTLED
-    for trial in sorted(waiting, key=lambda each: each.figure_in(MOST_MICRO_BATCHES, SETTLED)):
+    found = list[_Trial]()
+    for trial in sorted(waiting, key=lambda each: each.figure_in(MOST_MICRO_BATCHES)):
         last = trial
         for count in range(2, MOST_MICRO_BATCHES + 1):
-            if trial.figure_in(MOST_MICRO_BATCHES, settled) >= min(best, _least(found)):
+            if trial.figure_in(MOST_MICRO_BATCHES) >= min(best, _least(found)):
                 break
             longer = replace(last.batch, micro_batches=count)
             tried = yield from _trial(problem, longer)
@@ -264,7 +252,6 @@ def _in_micro_batches(problem: Problem, waiting: Sequence[_Trial], best: float) 
                 break
             found += tried
             last = tried[-1]
-            settled = max(settled, (last.cycles / trial.cycles - 1) / (count - 1) - UNSETTLED)
     return found
 
 

@@ -20,8 +20,9 @@ from npukit.plan.tensors.problem import Problem
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles per byte of constants on a PE, raised until the frame fits (`planner_constants.py frame`)."""
 
-WEIGHT_OF_MOVES = 1.5
-"""Weight of moving data in a second search for layouts (`planner_constants.py frame`)."""
+HEAVY_MOVES = 3.0
+"""Weight of moving data in a second search for layouts (`planner_constants.py frame`): messages take longer than
+estimated if many PEs send at once. Where memory is short, moved data take memory too."""
 
 WALKED = 20_000
 """Work of a walk (`planner_constants.py frame`)."""
@@ -89,7 +90,7 @@ def _walk(found: _Found, pins: Assignment = NO_PINS) -> Proposals:
     until no neighbour is faster."""
     cycles, problem, search, price = found
     is_spent, here, start = problem.work.share(WALKED), search.best_splits(price), None
-    steps, known = [search.weighing(WEIGHT_OF_MOVES).best_splits(price)], {here}
+    steps, known = [search.weighing(HEAVY_MOVES).best_splits(price)], {here}
     while steps and not is_spent():
         splits = steps.pop(0)
         known.add(splits)

@@ -9,11 +9,14 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from npukit.plan.batch.batch import Batch
+from npukit.plan.batch.channel_bands import CROWDED
 from npukit.plan.batch.weight_tiles import StreamWeights, heaviest_ops
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.candidate import Candidate, Lacks, Outcome, Proposals
 from npukit.plan.strategies.drafts import PES_OF_A_PREFETCHER
-from npukit.plan.strategies.groups import groups_of
+from npukit.plan.strategies.groups import SMALL_TILES, groups_of
+from npukit.plan.strategies.layouts import HEAVY_MOVES
+from npukit.plan.strategies.streams import PRICE
 from npukit.plan.tensors.problem import Problem
 
 MOST_GROUPS = 5
@@ -21,12 +24,6 @@ MOST_GROUPS = 5
 
 LEAST_WEIGHT_TILES = StreamWeights(tile_bytes=2 << 10, tiles=1)
 """Weight tiles that leave the most memory."""
-
-SEARCHED, WEIGHT_TILE = 0.5, 12_000
-"""Part of a PE's memory for tensors and a weight tile while layouts are searched for, and bytes of this tile."""
-
-PRICE, MOVES_WEIGH = 0.03, 6.0
-"""Cycles per byte of constants, and weight of moving data: both take memory too."""
 
 ROOMS = (0.58, 0.52, 0.46, 0.4)
 """Parts of a PE's memory for tensors and weight tiles."""
@@ -66,9 +63,9 @@ def _of_size(problem: Problem, size: int) -> Batch:
         problem.on(problem.order[:size]),
         QUICK,
         fetched=True,
-        room=int(SEARCHED * problem.board.memory_for("activations").size),
-        weight_tile_size=WEIGHT_TILE,
-        moves_weigh=MOVES_WEIGH,
+        room=int(CROWDED * problem.board.memory_for("activations").size),
+        weight_tile_size=SMALL_TILES.tile_bytes,
+        moves_weigh=HEAVY_MOVES,
     )
     order = problem.order
     groups = tuple(groups_of(search.best(PRICE), order, size))

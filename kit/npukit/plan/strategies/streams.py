@@ -7,31 +7,31 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from npukit.plan.batch.batch import Batch
-from npukit.plan.batch.channel_bands import bands_for
+from npukit.plan.batch.channel_bands import CROWDED, bands_for
 from npukit.plan.batch.weight_tiles import StreamWeights, heaviest_ops
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
 from npukit.plan.search.candidate import Candidate, Lacks, Outcome
 from npukit.plan.tensors.problem import Problem
 
-PRICES = (0.0, 0.06)
+PRICE = 0.06
 """Cycles per byte of constants on a PE (`planner_constants.py frame`)."""
 
 WEIGHT_TILES = tuple(StreamWeights(tile_bytes=size << 10, tiles=tiles) for size in (8, 16, 32) for tiles in (3, 2))
 """Weight tiles to try. A few small weight tiles leave more memory, many large weight tiles keep the engines busy."""
 
-FRUGAL = 4
-"""Divisor of a PE's memory: the room for a tile's inputs and output where nothing else fits."""
-
 
 def streams(problem: Problem) -> Generator[Candidate, Outcome, bool]:
-    """Frames with as few streamed constants as the memory permits. True if it suffices for any."""
+    """Frames with as few streamed constants as the memory permits. True if it suffices for any.
+
+    If nothing fits, a tile's inputs and output get less room.
+    """
     if problem.board.noc is None or problem.board.shares_memory:
         return False
     memory = problem.board.memory_for("activations").size
-    for room in (None, memory // FRUGAL):
+    for room in (None, int(CROWDED * memory)):
         search, last, fits = LatencySearch(problem, effort_on(problem.order), room=room), None, False
-        for price in PRICES:
+        for price in (0.0, PRICE):
             assignment = search.best(price)
             if assignment != last:
                 fits |= yield from _ways(problem, assignment)
