@@ -53,9 +53,7 @@ SEARCHES: Mapping[str, Search] = {
         "throughput",
         "pe-mesh-152",
         {
-            "batch.schedule.FETCH_PARTS": (1, 4, 16),
             "batch.channel_bands.CROWDED": (0.35, 0.7),
-            "batch.schedule.DEFERRED": (2, 8, inf),
             "batch.weight_tiles.LARGEST_WEIGHT_TILE": (1, 4),
             "batch.weight_tiles.MOST_WEIGHT_TILE_BYTES": (16 << 10, 64 << 10),
             "strategies.streams.PRICE": (0.0, 0.03, 0.12),
@@ -98,7 +96,6 @@ SEARCHES: Mapping[str, Search] = {
             "strategies.layouts.NEAREST": (4, 64),
             "strategies.streams.PRICE": (0.0, 0.6),
             "batch.channel_bands.CROWDED": (0.25, 0.75),
-            "planner.SHORT": (0, 10_000),
             "layout.k_split.PRODUCTS": (320, 1280),
         },
     ),

@@ -19,6 +19,7 @@ from npukit.plan.multi_chip import board_of_one, chips_to_fill, on_chips
 from npukit.plan.predict.kernels import kernel_notes, with_kernels
 from npukit.plan.search.candidate import Fits, Line, Strategy
 from npukit.plan.search.search import OBJECTIVES, Search
+from npukit.plan.strategies.drafts import PES_OF_A_PREFETCHER
 from npukit.plan.strategies.fewest_pes import fewest_pes
 from npukit.plan.strategies.groups import groups
 from npukit.plan.strategies.layouts import layouts, pinned
@@ -30,9 +31,6 @@ from npukit.plan.strategies.sums import depth, drafts_and_sums, sums
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order, pes_to_use
-
-SHORT = 1_000
-"""Tiles of a frame up to this number are emitted with streamed weights in less than a second."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ def _latency(problem: Problem, search: Search) -> Iterator[Strategy]:
     if search.best is None:
         yield drafts_and_sums
         yield depth
-        if search.best is None or len(problem.order) * len(problem.graph.ops) < SHORT:
+        if search.best is None or len(problem.order) <= PES_OF_A_PREFETCHER:  # a PE apart for prefetching is many
             yield streams
     if search.best is None:
         yield low_memory_frame

@@ -40,7 +40,7 @@ def test_what_a_search_expects_of_its_own_splits_is_what_it_found_them_to_take()
 def test_neighbours_are_mappings_of_the_net_and_differ_from_it() -> None:
     on_eight = problem(image_part())
     splits = Splits(on_eight, 8)
-    best = LatencySearch(on_eight, effort_on(on_eight.order)).best_splits()
+    best = LatencySearch(on_eight, effort_on(on_eight.order)).best_found().splits
     found = [each for each, _ in zip(splits.neighbours(best), range(50), strict=False)]
     assert all(splits.is_possible(i, split) for each in found for i, split in enumerate(each))
     assert any(each != best for each in found)

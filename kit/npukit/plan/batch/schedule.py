@@ -42,14 +42,6 @@ from npukit.plan.predict.memory import aligned
 from npukit.plan.tensors.graph import Graph, aliases
 from npukit.plan.tensors.problem import Problem
 
-FETCH_PARTS = 8
-"""Number of parts for fetching the next micro-batch's inputs. In one part, MobileNetV1 on 152 PEs is 4.8 % slower
-(`planner_constants.py batches`)."""
-
-DEFERRED = 4
-"""Ratio of the transfer time of an op's constants to the compute time in one micro-batch. Above this ratio, the op is
-deferred. With none deferred, MobileNetV1 on 152 PEs is 7.0 % slower (`planner_constants.py batches`)."""
-
 
 @dataclass(frozen=True)
 class Place:
@@ -128,12 +120,10 @@ class Schedule:
             yield turn, list(self.frames)
 
     def _fetch(self, turn: Turn) -> tuple[int, int] | None:
-        """The part of the next micro-batch's inputs to fetch at a turn, with the number of parts, or None. Fetches are
-        some ops apart, to leave DRAM and DMA time for other transfers."""
-        ops = self._deferred - self._calm
-        parts = min(FETCH_PARTS, ops)
-        part, between_parts = divmod(turn.index - self._calm, ops // parts)
-        return (part, parts) if 0 <= part < parts and not between_parts else None
+        """The part of the next micro-batch's inputs to fetch at a turn, with the number of parts, or None. Each op
+        fetches a part, to leave DRAM and DMA time for other transfers."""
+        part, parts = turn.index - self._calm, self._deferred - self._calm
+        return (part, parts) if 0 <= part < parts else None
 
     def _weight_tiles(self, number: int, turn: Turn, frames: Sequence[int]) -> Iterator[WeightTile]:
         """The weight tiles of a place, in the order of computation."""
@@ -229,7 +219,7 @@ def _deferred_from(problem: Problem, wanted: Batch) -> int:
     """The index of the first deferred op at the network's end; never 0.
 
     The constants of deferred ops take longer to arrive than to compute with, but arrive only once for all micro-batches
-    of a batch.
+    of a batch. With none deferred, MobileNetV1 on 152 PEs is 7 % slower.
     """
     index = len(problem.graph.ops)
     while index > 1 and _is_deferred(problem, wanted, problem.graph.ops[index - 1]):
@@ -244,4 +234,4 @@ def _is_deferred(problem: Problem, wanted: Batch, op: Op) -> bool:
     engine, tiles = problem.engines[op.engine], wanted.groups[0][op.name]
     whole = engine.cost(problem.net, op, Box.whole(problem.graph.shape(op.output))).constant_bytes
     computed = max(engine.cost(problem.net, op, tile.box).cycles for tile in tiles)
-    return whole / problem.board.noc.dram_bytes_per_cycle > DEFERRED * wanted.interleaved * computed
+    return whole / problem.board.noc.dram_bytes_per_cycle > wanted.interleaved * computed

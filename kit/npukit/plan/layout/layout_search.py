@@ -116,11 +116,7 @@ class LatencySearch:
 
     def best(self, price: float = 0.0) -> Assignment:
         """The best assignment at a price: cycles per byte of constants on the fullest PE."""
-        return self.assignment_of(self.best_splits(price))
-
-    def best_splits(self, price: float = 0.0) -> tuple[Split, ...]:
-        """The split of each op in the best assignment."""
-        return self.best_found(price).splits
+        return self.assignment_of(self.best_found(price).splits)
 
     def assignment_of(self, splits: Sequence[Split]) -> Assignment:
         return self.splits.assignment(self._order, splits)

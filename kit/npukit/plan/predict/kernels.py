@@ -27,8 +27,7 @@ CROWDED = "plain C: PEs have no room for the code and constants of kernels in as
 
 def with_kernels(problem: Problem, preference: CostPreference = USUAL) -> Problem:
     """The problem with kernels in assembly for ops computed whole by a PE, and for moves of bytes."""
-    core = core_of(problem.board).with_kernels(partial(core_kernels_alone, problem.net, preference))
-    return problem.with_engines({**problem.engines, CORE: core})
+    return problem.with_core(core_of(problem.board).with_kernels(partial(core_kernels_alone, problem.net, preference)))
 
 
 def has_kernels(problem: Problem) -> bool:

@@ -20,7 +20,7 @@ from npukit.plan.tensors.problem import Problem
 PRICES = (0.0, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0)
 """Cycles per byte of constants on a PE, raised until the frame fits (`planner_constants.py frame`)."""
 
-HEAVY_MOVES = 3.0
+HEAVY_MOVES = 2.0
 """Weight of moving data in a second search for layouts (`planner_constants.py frame`): messages take longer than
 estimated if many PEs send at once. Where memory is short, moved data take memory too."""
 
@@ -89,8 +89,8 @@ def _walk(found: _Found, pins: Assignment = NO_PINS) -> Proposals:
     """Faster frames: the layout for heavier moves of data, then the most promising neighbours of the fastest mapping,
     until no neighbour is faster."""
     cycles, problem, search, price = found
-    is_spent, here, start = problem.work.share(WALKED), search.best_splits(price), None
-    steps, known = [search.weighing(HEAVY_MOVES).best_splits(price)], {here}
+    is_spent, here, start = problem.work.share(WALKED), search.best_found(price).splits, None
+    steps, known = [search.weighing(HEAVY_MOVES).best_found(price).splits], {here}
     while steps and not is_spent():
         splits = steps.pop(0)
         known.add(splits)

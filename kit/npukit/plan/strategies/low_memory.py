@@ -59,6 +59,7 @@ def _first(problem: Problem, most_groups: int) -> Generator[Candidate, Outcome, 
 
 
 def _of_size(problem: Problem, size: int) -> Batch:
+    """Groups of `size` PEs. Constants have half the usual price, because all are streamed."""
     search = LatencySearch(
         problem.on(problem.order[:size]),
         QUICK,
@@ -68,7 +69,7 @@ def _of_size(problem: Problem, size: int) -> Batch:
         moves_weigh=HEAVY_MOVES,
     )
     order = problem.order
-    groups = tuple(groups_of(search.best(PRICE), order, size))
+    groups = tuple(groups_of(search.best(PRICE / 2), order, size))
     stream = LEAST_WEIGHT_TILES.of(heaviest_ops(problem.graph, problem.engines, groups[0]))
     prefetchers = tuple(order[: len(order) % size])
     return Batch(groups, stream=stream, prefetchers=prefetchers, low_memory=True, in_pages=True)

@@ -28,7 +28,7 @@ def one_pe(objective: str, preference: CostPreference = USUAL) -> Strategy:
             return
         for kernels, measured in _choices(one, objective, preference):
             board = one.board.seen_by(one.order[0])
-            known = one.with_engines({**one.engines, CORE: Cpu(kernels, board.core.type, core_waits(board))})
+            known = one.with_core(Cpu(kernels, board.core.type, core_waits(board)))
             assignment = LatencySearch(known, effort_on(known.order)).best()
             outcome = yield from resident(known, assignment)
             if isinstance(outcome, Slow):  # constants near may make it fast: a probe shows the room for them
@@ -78,4 +78,4 @@ def _near(problem: Problem, fits: Fits) -> Problem | None:
         return None
     room = min(pe.memory.free for pe in fits.plan.pes) - VARIABLE_BYTES
     fast = core.with_constants_near(problem.net, room)
-    return problem.with_engines({**problem.engines, CORE: fast}) if fast.constants_near(problem.net) else None
+    return problem.with_core(fast) if fast.constants_near(problem.net) else None

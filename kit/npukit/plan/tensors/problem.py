@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from npukit.accel.engines import engines_on
-from npukit.accel.interface import Cost, Engines
+from npukit.accel.interface import Accelerator, Cost, Engines
 from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net, Op
@@ -130,8 +130,9 @@ class Problem:
         """The problem on other PEs."""
         return replace(self, order=order, max_pes=len(order))
 
-    def with_engines(self, engines: Engines) -> Problem:
-        return replace(self, engines=engines)
+    def with_core(self, core: Accelerator) -> Problem:
+        """The problem with other kernels of the core."""
+        return replace(self, engines={**self.engines, CORE: core})
 
     def cost(self, op: Op, box: Box, pe: int | None = None) -> Cost:
         """The cost of a tile of an op on its engine, cached. `pe`: the PE of the tile, by default the first."""
