@@ -79,7 +79,7 @@ class Search:
                     candidate = proposals.send(outcome)  # pyright: ignore[reportArgumentType]
                 except StopIteration:
                     return
-                if candidate.probe and problem.work.done > problem.work.most // 2:  # the rest is for whole candidates
+                if candidate.probe and problem.work.done > 3 / 4 * problem.work.most:  # whole candidates need the rest
                     outcome = Slow(inf)
                     continue
                 tried = next((each for each in known if each.candidate == candidate), None)
