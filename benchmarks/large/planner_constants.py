@@ -57,7 +57,7 @@ SEARCHES: Mapping[str, Search] = {
             "batch.weight_tiles.LARGEST_WEIGHT_TILE": (1, 4),
             "batch.weight_tiles.MOST_WEIGHT_TILE_BYTES": (16 << 10, 64 << 10),
             "strategies.streams.PRICE": (0.0, 0.03, 0.12),
-            "strategies.layouts.HEAVY_MOVES": (1.0, 1.5, 6.0),
+            "strategies.groups.MOVES_OF_GROUPS": (1.0, 2.0, 6.0),
             "strategies.groups.OTHER_TILES": ((),),
             "strategies.groups.PATIENCE": (1, 16),
             "strategies.groups.SETTLED": (0.8, 1.0),

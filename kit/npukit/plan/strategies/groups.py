@@ -21,7 +21,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.bound import lacking_on_root, least_cycles
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
-from npukit.plan.strategies.layouts import HEAVY_MOVES, whole_cycles
+from npukit.plan.strategies.layouts import whole_cycles
 from npukit.plan.strategies.streams import PRICE, fewest_streamed, more_streamed
 from npukit.plan.tensors.problem import Problem
 
@@ -44,6 +44,9 @@ OTHER_TILES = (
 
 PATIENCE = 3
 """Sizes in a row without gain before the search for sizes ends."""
+
+MOVES_OF_GROUPS = 3.0
+"""Weight of moving data in a second search for the best sizes: messages take longer while all groups work."""
 
 SETTLED = 0.87
 """Lower bound on the cycles of a later micro-batch, relative to the first."""
@@ -107,7 +110,7 @@ def _batches(problem: Problem) -> Generator[Candidate, Outcome, float]:
     firsts = yield from _of_all_sizes(problem, search)
     found = list(firsts)
     found += yield from _in_micro_batches(problem, found, _least(found))
-    found += yield from _moving_less(problem, search.weighing(HEAVY_MOVES), found)
+    found += yield from _moving_less(problem, search.weighing(MOVES_OF_GROUPS), found)
     found += yield from _refined(problem, found)
     best = _least(found)
     for first in sorted(firsts, key=lambda each: each.figure):
