@@ -81,6 +81,12 @@ struct mac_array_command {
     uint32_t reserved0;
 };
 
+/* Weights of a product in a block of a convolution across channels that has `left` channels or more. */
+static inline int32_t mac_array_columns(int32_t left)
+{
+    return left <= 4 ? 4 : left <= 8 ? 8 : 16;
+}
+
 #if UINTPTR_MAX == UINT32_MAX
 _Static_assert(sizeof(struct mac_array_addition) == 32, "eight words");
 _Static_assert(sizeof(struct mac_array_command) == 96, "a command is 24 words");

@@ -83,11 +83,18 @@ struct factors {
     int32_t zero;
 };
 
+/* Weights of a product in the block of a channel. */
+static int32_t columns_of(const command_t *command, int32_t channel)
+{
+    const int32_t n = block_channels(command);
+    return n == WIDTH ? mac_array_columns(command->output_channels - channel / n * n) : n;
+}
+
 static struct factors factors_of(const command_t *command, int32_t channel, int32_t depth)
 {
     const int32_t n = block_channels(command);
     if (!has(command, MAC_ARRAY_SECOND)) {
-        return (struct factors){command->weights + channel / n * depth * n + channel % n, n, 0};
+        return (struct factors){command->weights + channel / n * depth * n + channel % n, columns_of(command, channel), 0};
     }
     if (has(command, MAC_ARRAY_PIXELS)) {
         return (struct factors){command->weights + channel * command->second_row_stride, 1, command->second_zero};

@@ -47,7 +47,9 @@ static int32_t weights_apart(const int32_t *layer)
 {
     const int32_t block = (layer[FLAGS] & MAC_ARRAY_PIXELS) != 0 ? LANES : WIDTH;
     const int32_t products = layer[KERNEL_HEIGHT] * layer[KERNEL_WIDTH] * layer[PART_CHANNELS];
-    return round_up(round_up(layer[OUTPUT_CHANNELS], block) * products, WEIGHT_ALIGNMENT);
+    const int32_t full = layer[OUTPUT_CHANNELS] / block * block, left = layer[OUTPUT_CHANNELS] - full;
+    const int32_t last = left == 0 ? 0 : block == WIDTH ? mac_array_columns(left) : block;
+    return round_up((full + last) * products, WEIGHT_ALIGNMENT);
 }
 
 static void add_to(int32_t *sums, const int32_t *more, int32_t count)

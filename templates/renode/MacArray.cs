@@ -12,14 +12,16 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 {
     public class MacArray : Device
     {
-        public MacArray(IMachine machine, CortexM cpu, MappedMemory sram, uint width, uint lanes, uint portBytes, uint setupCycles,
-                        uint accumulatorBits, uint operandBytesPerLane, uint parameterBytesPerChannel) : base(machine, cpu)
+        public MacArray(IMachine machine, CortexM cpu, MappedMemory sram, uint width, uint lanes, uint portBytes, uint requantisers,
+                        uint windowRows, uint parameterBlocks, uint parameterBytesPerChannel, uint accumulatorBits, uint setupCycles,
+                        uint chainCycles, uint drainCycles) : base(machine, cpu)
         {
             this.sram = sram;
             figures = new MacArrayFigures
             {
-                Width = width, Lanes = lanes, PortBytes = portBytes, SetupCycles = setupCycles, AccumulatorBits = accumulatorBits,
-                OperandBytesPerLane = operandBytesPerLane, ParameterBytesPerChannel = parameterBytesPerChannel
+                Width = width, Lanes = lanes, PortBytes = portBytes, Requantisers = requantisers, WindowRows = windowRows,
+                ParameterBlocks = parameterBlocks, ParameterBytesPerChannel = parameterBytesPerChannel,
+                AccumulatorBits = accumulatorBits, SetupCycles = setupCycles, ChainCycles = chainCycles, DrainCycles = drainCycles
             };
             DefineRegisters();
         }
@@ -66,11 +68,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
             else
             {
-                Begin(address);
+                Begin(address, true);
             }
         }
 
-        private void Begin(uint address)
+        // `first`: the command is the first of its chain.
+        private void Begin(uint address, bool first)
         {
             MacArrayCommand command = null;
             uint fault = ErrorPlace;
@@ -87,7 +90,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
                 return;
             }
             Busy = true;
-            var cycles = command.Cycles(figures);
+            var cycles = new MacArrayCycles(figures, command).All(first);
             After(cycles, () => Finish(command, cycles));
         }
 
@@ -100,7 +103,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             Completed++;
             if(command.Next != 0)
             {
-                Begin(command.Next);
+                Begin(command.Next, false);
             }
             else
             {

@@ -10,6 +10,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         {
             this.command = command;
             this.memory = memory;
+            this.figures = figures;
             block = command.Block(figures);
             depth = (long)command.Depth;
             parameterBytes = figures.ParameterBytesPerChannel;
@@ -102,7 +103,8 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private int Sum(long[] window, int c)
         {
-            long weight = command.Weights + c / block * block * depth + c % block, apart = block;
+            long weight = command.Weights + c / block * block * depth + c % block;
+            long apart = command.Columns(figures, (uint)(command.OutputChannels - c / block * block));
             int zero = 0, secondZero = 0;
             if(command.HasSecond)
             {
@@ -198,6 +200,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private readonly MacArrayCommand command;
         private readonly byte[] memory;
+        private readonly MacArrayFigures figures;
         private readonly long block, depth, parameterBytes;
         private readonly int unusedBits;
 

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MAC array's commands: boards/pe-mesh.md, sections 3.2 and 3.5.
+// The MAC array's commands: boards/pe-mesh.md, section 3.2.
 using System;
 using System.Collections.Generic;
 using System.Linq;
 
 namespace Antmicro.Renode.Peripherals.PeMesh
 {
-    public class MacArrayFigures
-    {
-        public uint Width, Lanes, PortBytes, SetupCycles, AccumulatorBits, OperandBytesPerLane, ParameterBytesPerChannel;
-    }
-
     // A tensor in memory: height x width pixels of `pixelBytes` bytes. `elementwise`: a result depends only on the
     // element at its own position.
     public class MacArrayTensor
@@ -22,14 +17,14 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             this.height = height;
             this.width = width;
             this.rowStride = rowStride;
-            this.pixelStride = pixelStride;
+            PixelStride = pixelStride;
             this.pixelBytes = (long)pixelBytes;
             this.elementwise = elementwise;
         }
 
         public long At(long y, long x)
         {
-            return start + y * rowStride + x * pixelStride;
+            return start + y * rowStride + x * PixelStride;
         }
 
         public bool LiesIn(long size)
@@ -48,7 +43,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         {
             get
             {
-                long pixel = Math.Abs((long)pixelStride), row = Math.Abs((long)rowStride);
+                long pixel = Math.Abs((long)PixelStride), row = Math.Abs((long)rowStride);
                 return (width == 1 || pixel >= pixelBytes) && (height == 1 || row >= (width - 1) * pixel + pixelBytes);
             }
         }
@@ -73,12 +68,13 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         }
 
         public readonly string Name;
+        public readonly int PixelStride;
 
         // Ignores the row stride of a single row and the pixel stride of a single column.
         private bool IsExactly(MacArrayTensor other)
         {
             return start == other.start && pixelBytes == other.pixelBytes && (height == 1 || rowStride == other.rowStride) &&
-                   (width == 1 || pixelStride == other.pixelStride);
+                   (width == 1 || PixelStride == other.PixelStride);
         }
 
         private long From { get { return start + Math.Min(LastRow, 0) + Math.Min(LastPixel, 0); } }
@@ -87,15 +83,15 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private long LastRow { get { return (long)(height - 1) * rowStride; } }
 
-        private long LastPixel { get { return (long)(width - 1) * pixelStride; } }
+        private long LastPixel { get { return (long)(width - 1) * PixelStride; } }
 
         private readonly uint start, height, width;
-        private readonly int rowStride, pixelStride;
+        private readonly int rowStride;
         private readonly long pixelBytes;
         private readonly bool elementwise;
     }
 
-    // A command: its fields, their check, and its cycles.
+    // A command: its fields and their check.
     public class MacArrayCommand
     {
         public MacArrayCommand(byte[] words)
@@ -163,6 +159,18 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return AlongPixels ? figures.Lanes : figures.Width;
         }
 
+        // Bytes between the weights of a product and of the next, in a block that has `left` channels.
+        public uint Columns(MacArrayFigures figures, uint left)
+        {
+            var columns = Block(figures);
+            var halvings = Kind == Convolution && !AlongPixels && !HasSecond ? 2 : 0;
+            for(; halvings > 0 && columns % 2 == 0 && left <= columns / 2; halvings--)
+            {
+                columns /= 2;
+            }
+            return columns;
+        }
+
         // The error code of the first fault, or 0. The manual has no code for an output that overlaps operands: there
         // the result is undefined.
         public uint Check(MacArrayFigures figures, long memory, out string what)
@@ -191,45 +199,6 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             var overlapped = Overlapped(operands, memory);
             what = "its output lies on its " + overlapped;
             return overlapped != null ? ErrorOperand : 0;
-        }
-
-        // Cycles as in section 3.5.
-        public ulong Cycles(MacArrayFigures figures)
-        {
-            ulong pixels = (ulong)OutputHeight * OutputWidth, blocks = Divide(OutputChannels, figures.Width);
-            switch(Kind)
-            {
-            case Convolution:
-                return figures.SetupCycles + ConvolutionCycles(figures, pixels);
-            case Depthwise:
-                var residual = (Flags & Residual) != 0 ? pixels * blocks : 0;
-                return figures.SetupCycles + blocks * (ParameterCycles(figures, figures.Width) + Taps) + pixels * blocks * (Taps + 1) + residual;
-            case Add:
-                return figures.SetupCycles + 3 * Divide(pixels * OutputChannels, figures.Width);
-            default:
-                return figures.SetupCycles + pixels * blocks * (Taps + 1);
-            }
-        }
-
-        private ulong ConvolutionCycles(MacArrayFigures figures, ulong pixels)
-        {
-            ulong blocks = Divide(OutputChannels, Block(figures)), groups = Divide(pixels, AlongPixels ? figures.Width : figures.Lanes);
-            ulong streamed = AlongPixels ? groups : blocks, held = AlongPixels ? blocks : groups;
-            var load = Divide(figures.Lanes * Depth, figures.PortBytes);
-            var loads = Depth <= figures.OperandBytesPerLane ? 1 : streamed;
-            return blocks * ParameterCycles(figures, Block(figures)) + load * held * loads + groups * blocks * (Depth + WriteBackCycles(figures));
-        }
-
-        private ulong WriteBackCycles(MacArrayFigures figures)
-        {
-            ulong results = Divide(figures.Width * figures.Lanes, figures.PortBytes);
-            var extra = (Flags & Accumulate) != 0 ? 4 * results : (Flags & Residual) != 0 ? results : 0;
-            return ResultBytes * results + extra;
-        }
-
-        private static ulong ParameterCycles(MacArrayFigures figures, uint channels)
-        {
-            return Divide(channels * figures.ParameterBytesPerChannel, figures.PortBytes);
         }
 
         private static ulong Divide(ulong a, ulong b)
@@ -287,7 +256,9 @@ namespace Antmicro.Renode.Peripherals.PeMesh
                 var channels = Divide(OutputChannels, Block(figures)) * Block(figures);
                 if(!HasSecond)
                 {
-                    yield return Flat("weights", Weights, channels * Depth);
+                    var left = OutputChannels % Block(figures);
+                    var last = left == 0 ? 0 : Columns(figures, left);
+                    yield return Flat("weights", Weights, (OutputChannels - left + last) * Depth);
                 }
                 yield return Flat("parameters", Parameters, channels * figures.ParameterBytesPerChannel);
             }

@@ -62,12 +62,12 @@ class Memory:
             place = self.take(constant.symbol, constant.values.nbytes, constant.align)
             self.sram[place : place + constant.values.nbytes] = np.frombuffer(constant.values.tobytes(), np.uint8)
         assert isinstance(lowered.code, Commands)
-        return sum(self._run(struct.fields) for struct in lowered.code.structs)
+        return sum(self._run(each.fields, first=index == 0) for index, each in enumerate(lowered.code.structs))
 
-    def _run(self, values: Sequence[tuple[str, Field]]) -> int:
+    def _run(self, values: Sequence[tuple[str, Field]], *, first: bool) -> int:
         command = Command(**{name: self._number(value) for name, value in values})
         self.sram[:96] = np.frombuffer(command.pack(), np.uint8)
-        error, cycles = Array(self.sram, FIGURES).execute(0)
+        error, cycles = Array(self.sram, FIGURES).execute(0, first=first)
         assert error is Error.NONE
         return cycles
 

@@ -14,8 +14,9 @@ from accel.nets import OUTPUT, add, add_constant, conv, dense, depthwise, pool
 from accel.test_core_moves import cut, run
 from codegen.random_ops import Bundle
 from npukit.accel.cpu import Cpu
+from npukit.accel.geometry import Plane, Window
 from npukit.accel.interface import Address, Commands, Operand, Tile
-from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.cycles import Figures, Patch
 from npukit.accel.mac_array.filters import accumulator_bounds, bits_needed, filter_of
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
 from npukit.accel.mac_array.plugin import COMMAND_BYTES, MacArray
@@ -68,18 +69,25 @@ def test_a_pool_that_rescales_is_refused() -> None:
 
 def test_cycles_of_the_manuals_formulas() -> None:
     figures = Figures.of(SLOT)
-    # 125 pixels, 64 channels, depth 64: B = 4, G = 32, L = 16 across channels; B = 16, G = 8 along pixels.
-    assert figures.convolution(125, 64, 64, along_pixels=False) == 40 + 9 * 4 + 16 * 32 + 32 * 4 * 68
-    assert figures.convolution(125, 64, 64, along_pixels=True) == 40 + 3 * 16 + 16 * 16 + 8 * 16 * 68
-    assert figures.depthwise(125, 64, 9) == 40 + 4 * 18 + 125 * 4 * 10
+    pointwise, image = Patch(1, 64), Plane(25, 5, 64)
+    # 125 pixels, 64 channels, K = 64: G = 32, B = 4, r = 4. The products are the longest part of a step.
+    assert figures.convolution(125, 64, pointwise, along_pixels=False) == 28 + 4 * 4 + 32 * 4 * 64 + 8 + 16
+    # Along pixels G = 8, B = 16, l = 8: the transposer and the writes fill the port.
+    assert figures.convolution(125, 64, pointwise, along_pixels=True) == 28 + 16 * (2 + 8) + 8 * 16 * 80 + 16 + 8 + 16
+    # A single pixel takes two lanes, and the weights the whole port.
+    assert figures.convolution(1, 64, pointwise, along_pixels=False) == 28 + 4 + 4 * (32 + 1 + 5) + 8 + 4
+    # B = 4, Y = 7, columns of 6 pixels, of which 3 are under the kernel and one is new in each step.
+    assert figures.depthwise(image, Window((3, 3))) == 28 + 4 * (5 + 7 * (2 * 6 + 5 * 16)) + 8 + 16
 
 
 def test_weights_lie_sixteen_channels_abreast() -> None:
     weights = np.arange(20 * 3, dtype=np.int8).reshape(20, 3)
-    packed = pack_weights(weights, 16)
-    assert packed.shape == (2, 3, 16)
+    packed = pack_weights(weights, 16).reshape(2, 3, 16)
     assert packed[1, 2, 3] == weights[19, 2]
     assert not packed[1, :, 4:].any()
+    narrow = pack_weights(weights, 16, narrow=True)
+    assert np.array_equal(narrow[:48], packed[0].ravel())
+    assert np.array_equal(narrow[48:].reshape(3, 4), packed[1, :, :4])
 
 
 def test_parameters_lie_in_blocks() -> None:

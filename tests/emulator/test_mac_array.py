@@ -106,7 +106,7 @@ def test_a_chain_runs_to_its_end(array: Emulator, figures: dict[str, int]) -> No
         place(sram, replace(command, next=here + 96 if number < 2 else 0), here)
     expected = sram.copy()
     for number in range(3):
-        error, cycles = Array(expected, figures).execute(COMMAND + 96 * number)
+        error, cycles = Array(expected, figures).execute(COMMAND + 96 * number, first=number == 0)
         assert error is Error.NONE
         total += cycles
     assert run(array, sram) == (Error.NONE, total)
@@ -147,18 +147,20 @@ def test_a_sum_wraps_at_29_bits(array: Emulator, figures: dict[str, int]) -> Non
 
 # The manual's formulas with numbers inserted by hand.
 BY_HAND = [
-    # 8 x 8 pixels, 3 x 3 x 16 -> 32: B = 2, G = 16, K = 144, L = 36: 40 + 18 + 36 * 16 + 32 * 148
-    (Kind.CONVOLUTION, Flag.NONE, (8, 8, 16, 32, 3), 40 + 18 + 576 + 4736),
-    # the same along pixels: B = 8, G = 4: 40 + 24 + 36 * 8 + 32 * 148
-    (Kind.CONVOLUTION, Flag.PIXELS, (8, 8, 16, 32, 3), 40 + 24 + 288 + 4736),
-    # raw, 1 pixel, K = 64, L = 16: 40 + 9 + 16 + 64 + 16
-    (Kind.CONVOLUTION, Flag.RAW, (1, 1, 64, 10, 1), 40 + 9 + 16 + 80),
-    # 5 x 5 pixels, 20 channels, 3 x 3: B = 2, T = 9: 40 + 2 * 18 + 50 * 10
-    (Kind.DEPTHWISE, Flag.NONE, (5, 5, 20, 20, 3), 40 + 36 + 500),
-    # 4 x 4 x 10 elements: 160 / 16 = 10 groups of 3
-    (Kind.ADD, Flag.NONE, (4, 4, 10, 10, 1), 40 + 30),
-    # 2 x 2 pixels, 40 channels, 2 x 2: B = 3: 40 + 12 * 5
-    (Kind.AVERAGE_POOL, Flag.NONE, (2, 2, 40, 40, 2), 40 + 60),
+    # 8 x 8 pixels, 3 x 3 x 16 -> 32: B = 2, G = 16, K = 144, r = 9: the sums are longer than 72 + 4 + 18 accesses
+    (Kind.CONVOLUTION, Flag.NONE, (8, 8, 16, 32, 3), 28 + 10 + 4 * 9 + 32 * 144 + 8 + 16),
+    # the same along pixels: B = 8, G = 4, l = 18: the port is full
+    (Kind.CONVOLUTION, Flag.PIXELS, (8, 8, 16, 32, 3), 28 + 8 * 20 + 32 * (16 * 9 + 16) + 16 + 8 + 16),
+    # raw, 1 pixel on two lanes, K = 64, r = 4
+    (Kind.CONVOLUTION, Flag.RAW, (1, 1, 64, 10, 1), 28 + 5 + 4 + (32 + 4) + 8 + 4),
+    # the same with 3 channels: rows of 4 weights, so the sums are as long as the port's accesses
+    (Kind.CONVOLUTION, Flag.RAW, (1, 1, 64, 3, 1), 28 + 5 + 4 + 32 + 8 + 4),
+    # 5 x 5 pixels, 20 channels, 3 x 3: B = 2, Y = 2, q = 6: the output stage is the longest
+    (Kind.DEPTHWISE, Flag.NONE, (5, 5, 20, 20, 3), 28 + 2 * (5 + 2 * (2 * 6 + 5 * 16)) + 8 + 16),
+    # 4 x 4 pixels of 10 elements without gaps: 3 pieces a row
+    (Kind.ADD, Flag.NONE, (4, 4, 10, 10, 1), 28 + 1 + 4 * 3 * 12 + 8 + 12),
+    # 2 x 2 pixels, 40 channels, 2 x 2: B = 3
+    (Kind.AVERAGE_POOL, Flag.NONE, (2, 2, 40, 40, 2), 28 + 12 * 5 + 8 + 4),
 ]
 
 

@@ -163,6 +163,17 @@ def is_aligned(command: Command) -> bool:
     return weights and parameters and residual
 
 
+def columns(command: Command, block: int, left: int) -> int:
+    """Weights of a product in a block of which `left` channels exist: of a convolution 4, 8 or all 16."""
+    narrow = command.kind == Kind.CONVOLUTION and not command.effective & (Flag.PIXELS | Flag.SECOND)
+    return next(each for each in (block // 4, block // 2, block) if each >= left) if narrow else block
+
+
+def weight_bytes(command: Command, block: int) -> int:
+    full, left = divmod(command.output_channels, block)
+    return command.depth * (full * block + (columns(command, block, left) if left else 0))
+
+
 def extents(command: Command, block: int) -> list[tuple[int, int]]:
     """First and last address of each operand of the command."""
     c, flags = command, command.effective
@@ -175,7 +186,7 @@ def extents(command: Command, block: int) -> list[tuple[int, int]]:
     else:
         found.append(_extent(c, "input", c.input_height, c.input_width, c.input_channels, 1))
     if c.filters:
-        found += [_weights(c, channels), _run(c.parameters, channels * 9)]
+        found += [_weights(c, block), _run(c.parameters, channels * 9)]
     if Flag.SECOND in flags:
         found.append((0, c.depth * c.output_channels))
     if flags & (Flag.ACCUMULATE | Flag.RESIDUAL):
@@ -185,9 +196,9 @@ def extents(command: Command, block: int) -> list[tuple[int, int]]:
     return found
 
 
-def _weights(command: Command, channels: int) -> tuple[int, int]:
+def _weights(command: Command, block: int) -> tuple[int, int]:
     if Flag.SECOND not in command.effective:
-        return _run(command.weights, channels * command.depth)
+        return _run(command.weights, weight_bytes(command, block))
     rows, size = command.second_rows
     last = (rows - 1) * command.second_row_stride
     return command.weights + min(last, 0), command.weights + max(last, 0) + size

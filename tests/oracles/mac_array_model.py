@@ -14,12 +14,14 @@ from oracles.mac_array_command import (
     Flag,
     Kind,
     ceil_div,
+    columns,
     extents,
     fields_are_right,
     is_aligned,
     output_places,
     places_of,
 )
+from oracles.mac_array_cycles import Cycles
 
 _LARGEST_SHIFT = 31
 _LEFT_SHIFT = 20
@@ -33,9 +35,13 @@ class Array:
         self._sram = sram
         self._signed = sram.view(np.int8)
         self._figures = figures
+        self.cycles = Cycles(figures)
 
-    def execute(self, address: int) -> tuple[Error, int]:
-        """Execute the command at `address`. Returns an error, or no error and the cycles."""
+    def execute(self, address: int, *, first: bool = True) -> tuple[Error, int]:
+        """Execute the command at `address`. Returns an error, or no error and the cycles.
+
+        `first`: the command is the first of its chain.
+        """
         if address % 16 or address + COMMAND_BYTES > len(self._sram):
             return Error.PLACE, 0
         command = Command.unpack(self._sram[address : address + COMMAND_BYTES].tobytes())
@@ -43,7 +49,7 @@ class Array:
         if error is not Error.NONE:
             return error, 0
         self._store(command, self._compute(command))
-        return Error.NONE, self.cycles(command)
+        return Error.NONE, self.cycles.of(command, first=first)
 
     # --- checks
 
@@ -101,11 +107,17 @@ class Array:
             )
             return (found if Flag.PIXELS in command.effective else found.T) - command.second_zero
         block = self._block(command)
-        blocks = ceil_div(command.output_channels, block)
-        size = blocks * command.depth * block
-        packed = self._signed[command.weights : command.weights + size].astype(np.int64)
-        ordered = packed.reshape(blocks, command.depth, block).transpose(0, 2, 1)
-        return ordered.reshape(-1, command.depth)[: command.output_channels]
+        place, rows = command.weights, []
+        for first in range(0, command.output_channels, block):
+            row = (
+                columns(command, block, command.output_channels - first)
+                if first + block > command.output_channels
+                else block
+            )
+            packed = self._signed[place : place + command.depth * row].astype(np.int64)
+            rows.append(packed.reshape(command.depth, row).T)
+            place += command.depth * row
+        return np.concatenate(rows)[: command.output_channels]
 
     def _parameters(self, command: Command) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Biases, multipliers and shifts of the channels."""
@@ -180,50 +192,6 @@ class Array:
         raw = np.ascontiguousarray(result.astype("<i4" if size == 4 else np.int8)).view(np.uint8).reshape(*shape, size)
         places = places_of(command, "output", *shape, size)[..., None] + np.arange(size)
         self._sram[places.reshape(-1)] = raw.reshape(-1)
-
-    # --- cycles
-
-    def cycles(self, command: Command) -> int:
-        """Cycles of a command (manual, section 3.5)."""
-        figures = self._figures
-        width, blocks = figures["width"], ceil_div(command.output_channels, figures["width"])
-        steps = command.pixels * blocks
-        match command.kind:
-            case Kind.CONVOLUTION:
-                work = self._convolution_cycles(command)
-            case Kind.DEPTHWISE:
-                residual = steps if Flag.RESIDUAL in command.effective else 0
-                work = blocks * (self._parameter_cycles(width) + command.taps) + steps * (command.taps + 1) + residual
-            case Kind.ADD:
-                work = 3 * ceil_div(command.pixels * command.output_channels, width)
-            case _:
-                work = steps * (command.taps + 1)
-        return figures["setup_cycles"] + work
-
-    def _convolution_cycles(self, command: Command) -> int:
-        figures, flags = self._figures, command.effective
-        channels_by, pixels_by = figures["width"], figures["lanes"]
-        if Flag.PIXELS in flags:
-            channels_by, pixels_by = pixels_by, channels_by
-        blocks, groups = ceil_div(command.output_channels, channels_by), ceil_div(command.pixels, pixels_by)
-        held, streamed = (blocks, groups) if Flag.PIXELS in flags else (groups, blocks)
-        load = ceil_div(figures["lanes"] * command.depth, figures["port_bytes"])
-        loads = 1 if command.depth <= figures["operand_bytes_per_lane"] else streamed
-        write_back = self._write_back_cycles(flags)
-        return (
-            blocks * self._parameter_cycles(channels_by)
-            + load * held * loads
-            + groups * blocks * (command.depth + write_back)
-        )
-
-    def _write_back_cycles(self, flags: Flag) -> int:
-        results = self._figures["width"] * self._figures["lanes"] // self._figures["port_bytes"]
-        output = 4 * results if Flag.RAW in flags else results
-        extra = 4 * results if Flag.ACCUMULATE in flags else results if Flag.RESIDUAL in flags else 0
-        return output + extra
-
-    def _parameter_cycles(self, channels: int) -> int:
-        return ceil_div(channels * self._figures["parameter_bytes_per_channel"], self._figures["port_bytes"])
 
 
 def requantize(values: np.ndarray, multiplier: Any, shift: Any) -> np.ndarray:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The MAC array's registers, chains, checks and cycles: hardware manual, sections 3.1, 3.2 and 3.5. Uses device.h and,
+ * The MAC array's registers, chains and checks: hardware manual, sections 3.1 and 3.2. Uses device.h and,
  * for allocations, need.h of the emulator. */
 #include "mac_array.h"
 
@@ -17,8 +17,8 @@ enum { ERROR_BUSY = 1, ERROR_PLACE, ERROR_KIND, ERROR_OPERAND, ERROR_ALIGNMENT, 
 
 struct mac_array {
     const struct device_place *place;
-    uint32_t width, lanes, port_bytes, setup_cycles, accumulator_bits, operand_bytes_per_lane,
-        parameter_bytes_per_channel;
+    struct mac_array_figures figures;
+    uint32_t accumulator_bits;
     bool busy;
     struct command command;
     uint32_t address; /* address of the command */
@@ -26,11 +26,6 @@ struct mac_array {
     uint64_t busy_cycles;
     uint32_t completed, error, error_command;
 };
-
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* ---- figures ---- */
 
@@ -52,29 +47,49 @@ static bool within(uint32_t value, uint32_t low, uint32_t high)
 
 static const char *wrong_figure(const struct mac_array *array)
 {
-    if (!within(array->width, 1, MAC_ARRAY_BIGGEST_BLOCK) || !within(array->lanes, 1, MAC_ARRAY_BIGGEST_BLOCK)) {
+    const struct mac_array_figures *figures = &array->figures;
+    if (!within(figures->width, 1, MAC_ARRAY_BIGGEST_BLOCK) || !within(figures->lanes, 1, MAC_ARRAY_BIGGEST_BLOCK)) {
         return "the MAC array's width and lanes must be 1 to 256";
     }
     if (!within(array->accumulator_bits, 1, 32)) {
         return "the MAC array's accumulators must have 1 to 32 bits";
     }
-    if (array->parameter_bytes_per_channel != MAC_ARRAY_PARAMETER_BYTES) {
+    if (figures->parameter_bytes_per_channel != MAC_ARRAY_PARAMETER_BYTES) {
         return "the MAC array has 9 bytes of parameters a channel";
     }
-    return array->port_bytes > 0 ? NULL : "the MAC array's port moves no bytes";
+    if (figures->port_bytes == 0) {
+        return "the MAC array's port moves no bytes";
+    }
+    return figures->requantisers > 0 ? NULL : "the MAC array has no requantisers";
 }
 
 static const char *start(void *state, const struct device_place *place)
 {
     struct mac_array *array = state;
+    struct mac_array_figures *figures = &array->figures;
     array->place = place;
-    const bool complete = take_figure(place, "width", &array->width) && take_figure(place, "lanes", &array->lanes) &&
-                          take_figure(place, "port_bytes", &array->port_bytes) &&
-                          take_figure(place, "setup_cycles", &array->setup_cycles) &&
-                          take_figure(place, "accumulator_bits", &array->accumulator_bits) &&
-                          take_figure(place, "operand_bytes_per_lane", &array->operand_bytes_per_lane) &&
-                          take_figure(place, "parameter_bytes_per_channel", &array->parameter_bytes_per_channel);
-    return !complete ? "the board file lacks a figure of the MAC array" : wrong_figure(array);
+    const struct {
+        const char *name;
+        uint32_t *value;
+    } wanted[] = {
+        {"width", &figures->width},
+        {"lanes", &figures->lanes},
+        {"port_bytes", &figures->port_bytes},
+        {"requantisers", &figures->requantisers},
+        {"window_rows", &figures->window_rows},
+        {"parameter_blocks", &figures->parameter_blocks},
+        {"parameter_bytes_per_channel", &figures->parameter_bytes_per_channel},
+        {"setup_cycles", &figures->setup_cycles},
+        {"chain_cycles", &figures->chain_cycles},
+        {"drain_cycles", &figures->drain_cycles},
+        {"accumulator_bits", &array->accumulator_bits},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        if (!take_figure(place, wanted[i].name, wanted[i].value)) {
+            return "the board file lacks a figure of the MAC array";
+        }
+    }
+    return wrong_figure(array);
 }
 
 /* ---- checks ---- */
@@ -142,7 +157,7 @@ static bool aligned(const struct command *command)
 static bool all_inside(const struct mac_array *array, const struct command *command)
 {
     struct tensor operands[MAC_ARRAY_MOST_OPERANDS];
-    const uint32_t block = mac_array_block(command, array->width, array->lanes);
+    const uint32_t block = mac_array_block(command, array->figures.width, array->figures.lanes);
     const uint32_t count = mac_array_operands(command, block, operands);
     const struct tensor output = mac_array_output(command);
     const uint64_t second = (command->flags & SECOND) != 0 ? command->output_channels * mac_array_depth(command) : 0;
@@ -166,53 +181,6 @@ static uint32_t check(const struct mac_array *array, const struct command *comma
         return ERROR_ALIGNMENT;
     }
     return all_inside(array, command) ? 0 : ERROR_OPERAND;
-}
-
-/* ---- cycles: section 3.5 ---- */
-
-static uint64_t write_back(const struct mac_array *array, const struct command *command)
-{
-    const uint64_t results = (uint64_t)array->width * array->lanes;
-    const uint64_t output = (command->flags & RAW) != 0 ? 4 * results : results;
-    const uint64_t extra = (command->flags & ACCUMULATE) != 0 ? 4 * results
-                           : (command->flags & RESIDUAL) != 0 ? results
-                                                              : 0;
-    return ceil_div(output, array->port_bytes) + ceil_div(extra, array->port_bytes);
-}
-
-static uint64_t convolution_cycles(const struct mac_array *array, const struct command *command, uint64_t pixels)
-{
-    const bool along_pixels = (command->flags & PIXELS) != 0;
-    const uint64_t k = mac_array_depth(command);
-    const uint64_t blocks = ceil_div(command->output_channels, along_pixels ? array->lanes : array->width);
-    const uint64_t groups = ceil_div(pixels, along_pixels ? array->width : array->lanes);
-    const uint64_t streamed = along_pixels ? groups : blocks;
-    const uint64_t held = along_pixels ? blocks : groups;
-    const uint32_t block = along_pixels ? array->lanes : array->width;
-    const uint64_t parameters = ceil_div((uint64_t)block * array->parameter_bytes_per_channel, array->port_bytes);
-    const uint64_t load = ceil_div(array->lanes * k, array->port_bytes);
-    const uint64_t loads = k <= array->operand_bytes_per_lane ? 1 : streamed;
-    return blocks * parameters + load * held * loads + groups * blocks * (k + write_back(array, command));
-}
-
-static uint64_t cycles_of(const struct mac_array *array, const struct command *command)
-{
-    const uint64_t pixels = (uint64_t)command->output_height * command->output_width;
-    const uint64_t blocks = ceil_div(command->output_channels, array->width);
-    const uint64_t parameters = ceil_div((uint64_t)array->width * array->parameter_bytes_per_channel,
-                                         array->port_bytes);
-    const uint64_t taps = (uint64_t)command->kernel_height * command->kernel_width;
-    const uint64_t residual = (command->flags & RESIDUAL) != 0 ? pixels * blocks : 0;
-    switch (command->kind) {
-    case CONVOLUTION:
-        return array->setup_cycles + convolution_cycles(array, command, pixels);
-    case DEPTHWISE:
-        return array->setup_cycles + blocks * (parameters + taps) + pixels * blocks * (taps + 1) + residual;
-    case ADD:
-        return array->setup_cycles + 3 * ceil_div(pixels * command->output_channels, array->width);
-    default:
-        return array->setup_cycles + pixels * blocks * (taps + 1);
-    }
 }
 
 /* ---- chains ---- */
@@ -259,7 +227,7 @@ static void look_at_operands(const struct mac_array *array)
     struct tensor operands[MAC_ARRAY_MOST_OPERANDS];
     const struct device_services *services = array->place->services;
     const struct tensor output = mac_array_output(&array->command);
-    const uint32_t block = mac_array_block(&array->command, array->width, array->lanes);
+    const uint32_t block = mac_array_block(&array->command, array->figures.width, array->figures.lanes);
     const uint32_t count = mac_array_operands(&array->command, block, operands);
     const char *overlapped = mac_array_overlaps(&output, operands, count, array->place->sram_bytes);
     if (overlapped != NULL) {
@@ -271,7 +239,8 @@ static void look_at_operands(const struct mac_array *array)
     }
 }
 
-static void begin(struct mac_array *array, uint32_t address)
+/* `first`: the command is the first of its chain. */
+static void begin(struct mac_array *array, uint32_t address, bool first)
 {
     const uint32_t error = fetch(array, address);
     if (error != 0) {
@@ -286,13 +255,13 @@ static void begin(struct mac_array *array, uint32_t address)
     }
     look_at_operands(array);
     array->since = array->place->services->now(array->place->host);
-    array->place->services->finish_after(array->place->host, cycles_of(array, &array->command));
+    array->place->services->finish_after(array->place->host, mac_array_cycles(&array->figures, &array->command, first));
 }
 
 static void compute(struct mac_array *array)
 {
     const struct command *command = &array->command;
-    const uint32_t block = mac_array_block(command, array->width, array->lanes);
+    const uint32_t block = mac_array_block(command, array->figures.width, array->figures.lanes);
     const bool second = (command->flags & SECOND) != 0;
     /* Each size is at most the SRAM's size, or a block per byte of the SRAM. */
     const struct mac_array_scratch scratch = {needed(malloc(mac_array_window_bytes(command))),
@@ -321,7 +290,7 @@ static void finished(void *state)
     services->count_busy(array->place->host, cycles);
     array->completed++;
     if (array->command.next != 0) {
-        begin(array, array->command.next);
+        begin(array, array->command.next, false);
     } else {
         stop(array);
     }
@@ -363,7 +332,7 @@ static void write_register(void *state, uint32_t offset, uint32_t value)
     if (array->busy) {
         fail(array, ERROR_BUSY, value);
     } else {
-        begin(array, value);
+        begin(array, value, true);
     }
 }
 

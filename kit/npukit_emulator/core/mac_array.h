@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * The MAC array: mac_array.c (registers, chains, checks, cycles), and mac_array_compute.c (results). */
+ * The MAC array: mac_array.c (registers, chains, checks), mac_array_cycles.c, and mac_array_compute.c (results). */
 #ifndef MAC_ARRAY_H
 #define MAC_ARRAY_H
 
@@ -40,6 +40,15 @@ _Static_assert(sizeof(struct command) == 96, "24 words");
 /* Channels of a block of weights or parameters. */
 uint32_t mac_array_block(const struct command *command, uint32_t width, uint32_t lanes);
 
+/* Sizes of the array's parts and cycles of its phases: hardware manual, section 3.5. */
+struct mac_array_figures {
+    uint32_t width, lanes, port_bytes, requantisers, window_rows, parameter_blocks, parameter_bytes_per_channel,
+        setup_cycles, chain_cycles, drain_cycles;
+};
+
+/* Cycles of a checked command. `first`: the command is the first of its chain. */
+uint64_t mac_array_cycles(const struct mac_array_figures *figures, const struct command *command, bool first);
+
 /* An operand or result (mac_array_operands.c): `height` x `width` pixels of contiguous bytes. */
 struct tensor {
     const char *what;
@@ -56,6 +65,8 @@ struct range {
 enum { MAC_ARRAY_MOST_OPERANDS = 5 };
 
 uint64_t mac_array_depth(const struct command *command);
+/* Bytes between the weights of a product and of the next, in blocks of `block` channels of which the last has `left`. */
+uint32_t mac_array_columns(const struct command *command, uint32_t block, uint32_t left);
 uint64_t mac_array_weight_bytes(const struct command *command, uint32_t block);
 struct tensor mac_array_output(const struct command *command);
 uint32_t mac_array_operands(const struct command *command, uint32_t block, struct tensor *list);

@@ -13,9 +13,9 @@ struct addition {
     int32_t zero1, multiplier1, shift1, zero2, multiplier2, shift2, multiplier, shift;
 };
 
-/* A block of channels: weights and parameters of requantisation. */
+/* A block of channels: weights, `apart` bytes from product to product, and parameters of requantisation. */
 struct channels {
-    uint32_t first, count, block;
+    uint32_t first, count, block, apart;
     const int8_t *weights;
     const uint8_t *biases, *multipliers;
     const int8_t *shifts;
@@ -163,6 +163,7 @@ static struct channels channels_of(const struct command *command, const uint8_t 
     return (struct channels){first,
                              left < block ? left : block,
                              block,
+                             mac_array_columns(command, block, left),
                              weights + (size_t)first * depth,
                              parameters,
                              parameters + (size_t)block * 4,
@@ -181,9 +182,9 @@ static void start_sums(const struct command *command, const uint8_t *sram, const
 static void multiply(const struct channels *channels, const int8_t *window, size_t depth, uint32_t *sums)
 {
     const int8_t *weights = channels->weights;
-    for (size_t k = 0; k < depth; k++, weights += channels->block) {
+    for (size_t k = 0; k < depth; k++, weights += channels->apart) {
         const int32_t value = window[k];
-        for (uint32_t c = 0; c < channels->block; c++) {
+        for (uint32_t c = 0; c < channels->apart; c++) {
             sums[c] += (uint32_t)(value * weights[c]);
         }
     }
@@ -265,7 +266,7 @@ static void convolve_pixel(const struct command *command, const uint8_t *sram, i
         if (scratch.second != NULL) {
             without_zeros(command, &channels, scratch, depth, sums);
         }
-        if (block == 16) {
+        if (channels.apart == 16) {
             multiply_16(channels.weights, window, depth, sums);
         } else {
             multiply(&channels, window, depth, sums);
@@ -279,7 +280,7 @@ static void multiply_taps(const struct command *command, const uint8_t *sram, co
 {
     const int8_t *weights = channels->weights;
     for (uint32_t ky = 0; ky < command->kernel_height; ky++) {
-        for (uint32_t kx = 0; kx < command->kernel_width; kx++, weights += channels->block) {
+        for (uint32_t kx = 0; kx < command->kernel_width; kx++, weights += channels->apart) {
             const int8_t *pixel = under(command, sram, y, x, ky, kx);
             for (uint32_t c = 0; c < channels->count; c++) {
                 const int32_t value = pixel != NULL ? pixel[channels->first + c] : command->input_zero;

@@ -26,9 +26,22 @@ uint64_t mac_array_depth(const struct command *command)
     return command->kind == CONVOLUTION ? taps * command->input_channels : taps;
 }
 
+uint32_t mac_array_columns(const struct command *command, uint32_t block, uint32_t left)
+{
+    uint32_t columns = block;
+    if (command->kind == CONVOLUTION && (command->flags & (PIXELS | SECOND)) == 0) {
+        for (uint32_t halvings = 0; halvings < 2 && columns % 2 == 0 && left <= columns / 2; halvings++) {
+            columns /= 2;
+        }
+    }
+    return columns;
+}
+
 uint64_t mac_array_weight_bytes(const struct command *command, uint32_t block)
 {
-    return ceil_div(command->output_channels, block) * block * mac_array_depth(command);
+    const uint32_t left = command->output_channels % block;
+    const uint32_t last = left > 0 ? mac_array_columns(command, block, left) : 0;
+    return (command->output_channels - left + last) * mac_array_depth(command);
 }
 
 /* A tensor of contiguous bytes. */

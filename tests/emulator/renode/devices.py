@@ -14,7 +14,30 @@ from npukit.board.board import Board
 from npukit.emulator.renode.render import devices_source
 
 STUBS = Path(__file__).parent / "csharp"
-DEVICES = ("Device.cs", "MacArrayCommand.cs", "MacArrayArithmetic.cs", "MacArray.cs", "Mesh.cs", "Noc.cs", "Flash.cs")
+DEVICES = (
+    "Device.cs",
+    "MacArrayCommand.cs",
+    "MacArrayCycles.cs",
+    "MacArrayArithmetic.cs",
+    "MacArray.cs",
+    "Mesh.cs",
+    "Noc.cs",
+    "Flash.cs",
+)
+FIGURES = (
+    "width",
+    "lanes",
+    "port_bytes",
+    "requantisers",
+    "window_rows",
+    "parameter_blocks",
+    "parameter_bytes_per_channel",
+    "accumulator_bits",
+    "setup_cycles",
+    "chain_cycles",
+    "drain_cycles",
+)
+"""Figures of the MAC array in the order of the constructor's arguments."""
 
 
 def compile_devices(folder: Path) -> Path:
@@ -107,13 +130,12 @@ def _figures(board: Board) -> list[str]:
     noc, slot, mesh = board.noc, board.accelerator_named("mac_array"), board.mesh
     assert noc is not None
     assert slot is not None
-    array = ("width", "lanes", "port_bytes", "setup_cycles", "accumulator_bits", "operand_bytes_per_lane")
     figures = [
         *(mesh.chips.columns, mesh.chips.rows, mesh.pes.columns, mesh.pes.rows),
         *(noc.setup_cycles, noc.hop_cycles, noc.chip_hop_cycles, noc.port_bytes_per_cycle),
         *(noc.chip_link_bytes_per_100_cycles, noc.dram_bytes, noc.dram_bytes_per_cycle, noc.dram_latency_cycles),
         *(board.pe_count, board.memory[0].size, noc.flags),
-        *(slot.figures[name] for name in (*array, "parameter_bytes_per_channel")),
+        *(slot.figures[name] for name in FIGURES),
     ]
     assert board.flash is not None
     parts = ("bytes", "page_bytes", "loader_bytes", "once_bytes", "erase_cycles", "program_cycles")

@@ -120,7 +120,7 @@ def test_a_chain_sets_the_event_register_once_at_its_end(devices: Devices, figur
         place(sram, replace(command, next=here + 96 if number < 2 else 0), here)
     expected, total = sram.copy(), 0
     for number in range(3):
-        total += Array(expected, figures).execute(COMMAND + 96 * number)[1]
+        total += Array(expected, figures).execute(COMMAND + 96 * number, first=number == 0)[1]
     assert run(devices, sram) == (Error.NONE, total)
     assert np.array_equal(sram, expected)
     assert devices.events(0) == [total]

@@ -12,7 +12,7 @@ import numpy as np
 
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Call, ConstantArray, Field, Lowered, Tile
-from npukit.accel.mac_array.cycles import RAW_WRITE_BACK, Figures, ceil_div
+from npukit.accel.mac_array.cycles import Figures, Flags, Patch, ceil_div
 from npukit.accel.mac_array.filters import Filter, accumulator_bounds, bits_needed, filter_of
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights, parameter_bytes, weight_bytes
 from npukit.net.net import Net, Op
@@ -114,11 +114,11 @@ class InParts:
 
     def _row_cycles(self, *, along_pixels: bool) -> int:
         cycles = partial(self._figures.convolution, self._plane.width, self._plane.channels)
-        depths = (self._window.taps * size for size in self._sizes)
-        return sum(cycles(depth, along_pixels=along_pixels, write_back=RAW_WRITE_BACK) for depth in depths)
+        patches = (Patch.of(self._window, size, dense=len(self._sizes) == 1) for size in self._sizes)
+        return sum(cycles(patch, along_pixels=along_pixels, flags=Flags(raw=True)) for patch in patches)
 
     def _weight_bytes(self, size: int) -> int:
-        exact = weight_bytes(self._plane.channels, self._window.taps * size, self._block)
+        exact = weight_bytes(self._plane.channels, self._window.taps * size, self._block, narrow=not self._pixels)
         return ceil_div(exact, WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT
 
     def _packed(self, weights: np.ndarray) -> np.ndarray:
@@ -127,7 +127,7 @@ class InParts:
         place = 0
         for index, size in enumerate(self._sizes):
             part = by_tap[:, :, index * self._part : index * self._part + size]
-            packed = pack_weights(part.reshape(len(weights), -1), self._block).ravel()
+            packed = pack_weights(part.reshape(len(weights), -1), self._block, narrow=not self._pixels)
             room[place : place + len(packed)] = packed
             place += self._weight_bytes(size)
         return room

@@ -8,7 +8,7 @@ import numpy as np
 
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowered, Operand, Struct, Tile
-from npukit.accel.mac_array.cycles import Figures, along_pixels
+from npukit.accel.mac_array.cycles import Figures, along_pixels, patch_of
 from npukit.accel.mac_array.filters import Filter, KnownFilters
 from npukit.accel.mac_array.in_parts import InParts
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
@@ -57,10 +57,12 @@ def _with_residual(lowered: Lowered, tile: Tile, addition: Op) -> Lowered:
 def _convolution(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
     """A convolution. Sums are accumulators without requantisation."""
     chosen = _chosen_channels(tile, filters)
-    wide = along_pixels(figures, Plane.of(tile.output.box), chosen.weights.shape[1])
+    wide = along_pixels(figures, Plane.of(tile.output.box), patch_of(tile.net, tile.op))
     flags = ["MAC_ARRAY_RAW"] * (tile.op.kind == "sums") + ["MAC_ARRAY_PIXELS"] * wide
     fields: Fields = (("flags", " | ".join(flags)),) if flags else ()
-    return _filtered(tile, chosen, figures.lanes if wide else figures.width, "MAC_ARRAY_CONVOLUTION", fields)
+    return _filtered(
+        tile, chosen, figures.lanes if wide else figures.width, "MAC_ARRAY_CONVOLUTION", fields, narrow=not wide
+    )
 
 
 def _products(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
@@ -85,11 +87,11 @@ def _depthwise(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
     return _filtered(tile, _chosen_channels(tile, filters), figures.width, "MAC_ARRAY_DEPTHWISE", ())
 
 
-def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields) -> Lowered:
+def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields, *, narrow: bool = False) -> Lowered:
     weights, parameters = f"{tile.name}_weights", f"{tile.name}_parameters"
     packed = pack_parameters(chosen.bias, chosen.multipliers, chosen.shifts, block)
     constants = (
-        ConstantArray(weights, pack_weights(chosen.weights, block), 16, "weights"),
+        ConstantArray(weights, pack_weights(chosen.weights, block, narrow=narrow), 16, "weights"),
         ConstantArray(parameters, packed, 4, "biases, multipliers, shifts"),
     )
     fields: Fields = (

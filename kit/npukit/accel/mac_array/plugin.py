@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from npukit import __version__
-from npukit.accel.geometry import Plane, depth_of, window_of
+from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Abilities, Choice, CommandFormat, Cost, Lowered, Tile
-from npukit.accel.mac_array.cycles import Figures, along_pixels, cycles_of
+from npukit.accel.mac_array.cycles import Figures, along_pixels, cycles_of, patch_of
 from npukit.accel.mac_array.filters import KnownFilters
 from npukit.accel.mac_array.in_parts import InParts, parts_for
 from npukit.accel.mac_array.lower import lower
@@ -98,16 +98,19 @@ class MacArray:
             return ADDITION_BYTES + held * plane.pixels * plane.channels
         if op.kind in ("average_pool", "max_pool"):
             return 0
-        depth, block = self._filter_form(net, op, plane)
+        depth, block, narrow = self._filter_form(net, op, plane)
         per_channel = self.figures.parameter_bytes_per_channel
-        return weight_bytes(plane.channels, depth, block) + parameter_bytes(plane.channels, block, per_channel)
+        weights = weight_bytes(plane.channels, depth, block, narrow=narrow)
+        return weights + parameter_bytes(plane.channels, block, per_channel)
 
-    def _filter_form(self, net: Net, op: Op, plane: Plane) -> tuple[int, int]:
-        """Depth of the filter, and channels per block."""
+    def _filter_form(self, net: Net, op: Op, plane: Plane) -> tuple[int, int, bool]:
+        """Depth of the filter, channels per block, and True if the last block may be narrower."""
         if op.kind in ("depthwise_conv2d", "mean"):
-            return window_of(net, op).taps, self.figures.width
-        depth = depth_of(net, op)
-        return depth, self.figures.lanes if along_pixels(self.figures, plane, depth) else self.figures.width
+            return window_of(net, op).taps, self.figures.width, False
+        patch = patch_of(net, op)
+        if along_pixels(self.figures, plane, patch):
+            return patch.depth, self.figures.lanes, False
+        return patch.depth, self.figures.width, True
 
 
 def _added(net: Net, op: Op) -> tuple[int, ...]:

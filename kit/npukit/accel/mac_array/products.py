@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from npukit.accel.interface import Address, ConstantArray, Field, Operand, Tile
-from npukit.accel.mac_array.cycles import Figures
+from npukit.accel.mac_array.cycles import Figures, Flags, Patch
 from npukit.accel.mac_array.packing import pack_parameters, parameter_bytes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
@@ -65,9 +65,10 @@ class Products:
 
     @property
     def cycles(self) -> int:
-        return self.count * self.figures.convolution(
-            self.rows, self.columns, self.depth, along_pixels=self.along_pixels
-        )
+        figures, patch = self.figures, Patch(1, self.depth)
+        flags = Flags(second=True)
+        each = figures.convolution(self.rows, self.columns, patch, along_pixels=self.along_pixels, flags=flags)
+        return self.count * each - (self.count - 1) * (figures.setup_cycles - figures.chain_cycles)
 
     @property
     def parameter_bytes(self) -> int:

@@ -29,6 +29,7 @@ RENODE_PES = 32
 MODELS = (
     "Device.cs",
     "MacArrayCommand.cs",
+    "MacArrayCycles.cs",
     "MacArrayArithmetic.cs",
     "MacArray.cs",
     "Mesh.cs",

@@ -14,15 +14,16 @@ public static class Bench
 {
     public static void Main(string[] arguments)
     {
-        var n = arguments.Take(22).Select(uint.Parse).ToArray();
+        var n = arguments.Take(26).Select(uint.Parse).ToArray();
         var machine = new Machine();
-        var mesh = new Mesh(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], arguments[22]);
-        var f = arguments.Skip(23).Select(uint.Parse).ToArray();
+        var mesh = new Mesh(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], arguments[26]);
+        var f = arguments.Skip(27).Select(uint.Parse).ToArray();
         var memories = Enumerable.Range(0, (int)n[12]).Select(_ => new MappedMemory((int)n[13])).ToArray();
         var cores = memories.Select(_ => new CortexM(machine)).ToArray();
         var nocs = memories.Select((memory, pe) => new Noc(machine, cores[pe], memory, mesh, (uint)pe, n[14])).ToArray();
         var arrays = memories.Select(
-            (memory, pe) => new MacArray(machine, cores[pe], memory, n[15], n[16], n[17], n[18], n[19], n[20], n[21])).ToArray();
+            (memory, pe) => new MacArray(machine, cores[pe], memory, n[15], n[16], n[17], n[18], n[19], n[20], n[21], n[22], n[23],
+                                        n[24], n[25])).ToArray();
         var flashMemory = new MappedMemory((int)f[0]);
         var flash = new Flash(machine, cores[0], flashMemory, f[1], f[2], f[3], f[4], f[5]);
         memories = memories.Concat(new[] { flashMemory }).ToArray();
