@@ -33,7 +33,8 @@ static inline int32_t divide_by_power_of_two(int32_t value, int32_t exponent)
 
 static inline int32_t clamp(int64_t value, int32_t low, int32_t high)
 {
-    return value < low ? low : value > high ? high : (int32_t)value;
+    const int64_t raised = value < low ? low : value;
+    return raised > high ? high : (int32_t)raised;
 }
 
 /* Shifts saturate at 31 in either direction. */

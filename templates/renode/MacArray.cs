@@ -83,15 +83,22 @@ namespace Antmicro.Renode.Peripherals.PeMesh
                 command = new MacArrayCommand(sram.ReadBytes(address, MacArrayCommand.Bytes));
                 fault = command.Check(figures, sram.Size, out what);
             }
+            Busy = true;
             if(fault != 0)
             {
-                Fail(fault, address, what);
-                Stop();
+                After(first ? figures.SetupCycles : 0, () => Refuse(fault, address, what, first));
                 return;
             }
-            Busy = true;
             var cycles = new MacArrayCycles(figures, command).All(first);
             After(cycles, () => Finish(command, cycles));
+        }
+
+        // The check of a chain's first command takes its setup. A later command is checked while the command before runs.
+        private void Refuse(uint fault, uint address, string what, bool first)
+        {
+            BusyCycles += first ? figures.SetupCycles : 0;
+            Fail(fault, address, what);
+            Stop();
         }
 
         // Operands are read and results written only at the end, so a missing wait in software shows.

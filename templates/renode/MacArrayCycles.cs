@@ -50,7 +50,9 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             var held = paired ? pixels : figures.Lanes;
             var sums = paired ? Runs * Divide(RunBytes, 2) : command.Depth;
             var columns = blocks > 1 ? figures.Width : command.Columns(figures, command.OutputChannels);
-            var weights = second ? command.Depth : Divide(command.Depth * columns, figures.PortBytes);
+            var weights = second ? command.Depth
+                          : paired ? Runs * Divide(RunBytes * columns, figures.PortBytes)
+                          : Divide(command.Depth * columns, figures.PortBytes);
             ulong write = Written(held), requantise = Requantised(held * figures.Width), half = figures.WindowRows / 2;
             var kept = blocks <= figures.ParameterBlocks;
             var alone = groups == 1 && Rows <= figures.WindowRows;
@@ -76,7 +78,9 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         {
             ulong columns = (ulong)((command.KernelWidth - 1) * command.DilationX + 1);
             var before = blocks * Parameters(figures.Width);
-            if(pixels == 1 || (ulong)command.KernelHeight * columns > figures.WindowRows)
+            var vectors = (ulong)command.KernelHeight * columns;
+            var tight = command.StrideY * command.StrideX > 2 && 4 * vectors >= 3 * figures.WindowRows;
+            if(pixels == 1 || vectors > figures.WindowRows || tight)
             {
                 return before + PixelByPixel();
             }

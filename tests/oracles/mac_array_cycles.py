@@ -29,6 +29,10 @@ class Cycles:
             Kind.AVERAGE_POOL: self._pool,
         }[Kind(command.kind)](command)
 
+    def of_check(self, *, first: bool) -> int:
+        """Cycles until an error shows."""
+        return self._setup if first else 0
+
     def _end(self, requantise: int, write: int) -> int:
         return self._drain + max(requantise, write)
 
@@ -61,6 +65,8 @@ class Cycles:
         sums = runs * ceil_div(size, 2) if paired else c.depth
         row = self._width if blocks > 1 else columns(c, self._width, c.output_channels)
         weights = c.depth if second else ceil_div(c.depth * row, self._wide)
+        if paired:
+            weights = runs * ceil_div(size * row, self._wide)
         write, requantise = self._access(c, pixels), self._requantise(c, pixels * self._width)
         block_parameters = ceil_div(self._width * self._parameter_bytes, self._wide)
         kept = blocks <= self._kept_parameters
@@ -94,7 +100,8 @@ class Cycles:
         parameters = ceil_div(self._width * self._parameter_bytes, self._wide)
         weights = ceil_div(taps * self._width, self._wide)
         columns = (c.kernel_width - 1) * c.dilation_x + 1
-        if c.pixels == 1 or c.kernel_height * columns > self._rows:
+        vectors, tight = c.kernel_height * columns, c.stride_y * c.stride_x > 2
+        if c.pixels == 1 or vectors > self._rows or (tight and 4 * vectors >= 3 * self._rows):
             write, requantise = self._access(c, 1), self._requantise(c, self._width)
             step = max(requantise, taps + weights + write)
             return blocks * parameters + c.pixels * blocks * step + self._end(requantise, write)

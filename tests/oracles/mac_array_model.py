@@ -43,11 +43,11 @@ class Array:
         `first`: the command is the first of its chain.
         """
         if address % 16 or address + COMMAND_BYTES > len(self._sram):
-            return Error.PLACE, 0
+            return Error.PLACE, self.cycles.of_check(first=first)
         command = Command.unpack(self._sram[address : address + COMMAND_BYTES].tobytes())
         error = self.check(command)
         if error is not Error.NONE:
-            return error, 0
+            return error, self.cycles.of_check(first=first)
         self._store(command, self._compute(command))
         return Error.NONE, self.cycles.of(command, first=first)
 
@@ -214,7 +214,7 @@ def _wrap(values: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _clamp(values: np.ndarray, low: int, high: int) -> np.ndarray:
-    return np.where(values < low, low, np.minimum(values, high))
+    return np.minimum(np.maximum(values, low), high)
 
 
 def _positions(outputs: int, stride: int, kernel: int, dilation: int, padding: int) -> np.ndarray:

@@ -23,6 +23,7 @@ struct mac_array {
     struct command command;
     uint32_t address; /* address of the command */
     uint64_t since;
+    uint32_t at_fault; /* error of the first command, shown when its check ends */
     uint64_t busy_cycles;
     uint32_t completed, error, error_command;
 };
@@ -242,20 +243,26 @@ static void look_at_operands(const struct mac_array *array)
 /* `first`: the command is the first of its chain. */
 static void begin(struct mac_array *array, uint32_t address, bool first)
 {
+    const struct device_services *services = array->place->services;
     const uint32_t error = fetch(array, address);
+    array->busy = true;
+    array->address = address;
+    array->at_fault = error;
+    array->since = services->now(array->place->host);
+    if (error != 0 && first) {
+        services->finish_after(array->place->host, array->figures.setup_cycles);
+        return;
+    }
     if (error != 0) {
         fail(array, error, address);
         stop(array);
         return;
     }
-    array->busy = true;
-    array->address = address;
     if (array->place->watched) {
-        array->place->services->fetches(array->place->host, address, sizeof array->command);
+        services->fetches(array->place->host, address, sizeof array->command);
     }
     look_at_operands(array);
-    array->since = array->place->services->now(array->place->host);
-    array->place->services->finish_after(array->place->host, mac_array_cycles(&array->figures, &array->command, first));
+    services->finish_after(array->place->host, mac_array_cycles(&array->figures, &array->command, first));
 }
 
 static void compute(struct mac_array *array)
@@ -281,13 +288,18 @@ static void finished(void *state)
     struct mac_array *array = state;
     const struct device_services *services = array->place->services;
     const uint64_t cycles = services->now(array->place->host) - array->since;
+    array->busy_cycles += cycles;
+    services->count_busy(array->place->host, cycles);
+    if (array->at_fault != 0) {
+        fail(array, array->at_fault, array->address);
+        stop(array);
+        return;
+    }
     compute(array);
     if (array->place->watched) {
         const struct tensor output = mac_array_output(&array->command);
         declare(array, &output, services->writes);
     }
-    array->busy_cycles += cycles;
-    services->count_busy(array->place->host, cycles);
     array->completed++;
     if (array->command.next != 0) {
         begin(array, array->command.next, false);

@@ -62,7 +62,8 @@ static int32_t requantize(int32_t x, int32_t multiplier, int32_t shift)
 
 static int8_t clamp(int64_t value, int8_t low, int8_t high)
 {
-    return (int8_t)(value < low ? low : value > high ? high : value);
+    const int64_t raised = value < low ? low : value;
+    return (int8_t)(raised > high ? high : raised);
 }
 
 static int32_t wrap(uint32_t sum, uint32_t bits)

@@ -80,7 +80,9 @@ static uint64_t across_channels(const struct mac_array_figures *figures, const s
     const uint64_t sums = paired ? patch.runs * ceil_div(patch.bytes, 2) : depth;
     const uint64_t columns = blocks > 1 ? figures->width
                                         : mac_array_columns(command, figures->width, command->output_channels);
-    const uint64_t weights = second ? depth : ceil_div(depth * columns, figures->port_bytes);
+    const uint64_t weights = second   ? depth
+                             : paired ? patch.runs * ceil_div(patch.bytes * columns, figures->port_bytes)
+                                      : ceil_div(depth * columns, figures->port_bytes);
     const uint64_t write = written(command, pixels);
     const uint64_t requantise = requantised(figures, command, pixels * figures->width);
     const uint64_t parameters = parameters_of(figures, figures->width);
@@ -122,7 +124,9 @@ static uint64_t depthwise(const struct mac_array_figures *figures, const struct 
 {
     const uint64_t blocks = ceil_div(command->output_channels, figures->width), taps = taps_of(command);
     const uint64_t columns = (uint64_t)(command->kernel_width - 1) * command->dilation_x + 1;
-    if (pixels_of(command) == 1 || command->kernel_height * columns > figures->window_rows) {
+    const uint64_t vectors = command->kernel_height * columns;
+    const bool tight = command->stride_y * command->stride_x > 2 && 4 * vectors >= 3 * (uint64_t)figures->window_rows;
+    if (pixels_of(command) == 1 || vectors > figures->window_rows || tight) {
         return pixel_by_pixel(figures, command, blocks);
     }
     const uint64_t lanes = least(figures->lanes, command->output_height);

@@ -146,6 +146,8 @@ def test_an_error_stops_the_chain_and_names_the_command(devices: Devices) -> Non
 @pytest.mark.parametrize("address", [COMMAND + 4, SRAM_BYTES, SRAM_BYTES - 80])
 def test_a_command_must_lie_in_memory(devices: Devices, address: int) -> None:
     devices.set_array(0, DOORBELL, address)
+    assert (devices.array(0, STATUS), devices.array(0, ARRAY_ERROR)) == (1, Error.NONE)
+    devices.let_time_pass()
     assert (devices.array(0, STATUS), devices.array(0, ARRAY_ERROR)) == (2, Error.PLACE)
 
 

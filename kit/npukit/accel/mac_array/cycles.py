@@ -79,7 +79,8 @@ class Figures:
         blocks, taps = ceil_div(plane.channels, self.width), window.taps
         columns = (window.kernel[1] - 1) * window.dilation[1] + 1
         before = self.setup_cycles + flags.residual + blocks * self._parameters(self.width)
-        if plane.pixels == 1 or window.kernel[0] * columns > self.window_rows:
+        vectors, tight = window.kernel[0] * columns, window.strides[0] * window.strides[1] > 2
+        if plane.pixels == 1 or vectors > self.window_rows or (tight and 4 * vectors >= 3 * self.window_rows):
             requantise, write = self._output(1, flags)
             step = max(requantise, taps + self._weights(taps) + write)
             return before + plane.pixels * blocks * step + self._drain(requantise, write)
@@ -109,6 +110,8 @@ class Figures:
         sums = patch.runs * ceil_div(patch.run_bytes, 2) if paired else patch.depth
         columns = columns_of(channels, self.width)
         weights = patch.depth if flags.second else ceil_div(patch.depth * columns, self.port_bytes)
+        if paired:
+            weights = patch.runs * ceil_div(patch.run_bytes * columns, self.port_bytes)
         requantise, write = self._output(held, flags)
         parameters, half = self._parameters(self.width), self.window_rows // 2
         kept = blocks <= self.parameter_blocks
