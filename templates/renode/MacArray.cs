@@ -72,7 +72,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        // `first`: the command is the first of its chain.
+        // `first`: the command is the first of the chain.
         private void Begin(uint address, bool first)
         {
             MacArrayCommand command = null;

@@ -20,7 +20,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             pixels = (ulong)command.OutputHeight * command.OutputWidth;
         }
 
-        // `first`: the command is the first of its chain.
+        // `first`: the command is the first of the chain.
         public ulong All(bool first)
         {
             var constants = command.Kind == MacArrayCommand.Add || Has(MacArrayCommand.Residual) ? 1u : 0u;
