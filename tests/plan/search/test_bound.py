@@ -68,6 +68,7 @@ def figures(problem: Problem, batch: Batch) -> Iterator[tuple[str, float, float]
             continue
         yield f"missing, {name}", bound.missing, missing_bytes(board, plan)
         size = board.memory_for("activations").size
+        assert bound.use is not None
         yield f"in use, {name}", size - bound.use.free, size - free[bound.pe]
 
 
@@ -127,6 +128,7 @@ def test_orders_are_in_pages_on_the_roots_chip_alone() -> None:
         batch = replace(streamed(problem, tuple(range(first, first + 5))), in_pages=True)
         bound = least_lacking(problem, batch)
         assert bound.missing <= missing_bytes(problem.board, emit_batch(problem, batch))
+        assert bound.use is not None
         free.append(bound.use.free)
     assert free[0] > free[1]
 
