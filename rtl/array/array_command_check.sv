@@ -58,7 +58,9 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
   end
 
   logic [15:0] taps;                          // kernel_height * kernel_width
-  logic [17:0] run, size, positions, rows, halves, weight_rows, results, second_bytes;
+  logic [17:0] run, size, positions, rows, halves, results, second_bytes;
+  logic [17:0] weight_words;                  // wide accesses for the first block of weights
+  logic [17:0] weight_quads;                  // all weights, in fours
   logic [17:0] kernel_span, new_span, new_pixels, old_pixels, row_elements, row_bytes;
   logic [17:0] span_y, span_x;                // (kernel - 1) * dilation
   logic [16:0] step_y, dilate_y, top;
@@ -72,11 +74,23 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
   assign blocks = pixels ? (18'(output_channels) + 18'd3) >> 2
                          : (18'(output_channels) + 18'd15) >> 4;
   assign window_columns = span_x + 1;
+
+  // --- The columns of the weights, in fours. A last block of 1 or 2 stays as it is, one of 3 has 4.
+  logic [17:0] column_quads;                  // of all blocks
+  logic [2:0] first_quads, last_quads;        // of the first and the last block: 1, 2 or 4
+  array_weight_columns weight_columns (.channels(output_channels), .pixels, .depthwise, .second,
+    .column_quads, .first_quads, .last_quads);
   assign new_columns = {10'd0, stride_x} < window_columns ? {10'd0, stride_x} : window_columns;
   assign tail_pixels = output_height >= 4 ? 18'(stride_y) * 3
                      : output_height == 3 ? 18'(stride_y) * 2
                      : output_height == 2 ? 18'(stride_y) : 18'd0;
   assign column_pixels = tail_pixels + span_y + 1;
+
+  // --- The pixels of a group, across. One or two pixels are computed in pairs of lanes.
+  logic [2:0] group;
+  logic pair;
+  assign group = positions == 1 && !second ? 3'd1 : positions == 2 && !second ? 3'd2 : 3'd4;
+  assign pair = convolution && !pixels && group != 4;
 
   function automatic logic [17:0] magnitude(input logic [31:0] stride);
     logic [31:0] m;
@@ -87,10 +101,11 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
     saturate = |value[35:18] ? 18'h3FFFF : value[17:0];
   endfunction
 
-  logic [17:0] run_words;                     // wide words of weights of a run
-  assign run_words = output_channels > 8 ? 18'((19'(run_bytes) + 19'd1) >> 1)
-                   : output_channels > 4 ? 18'((19'(run_bytes) + 19'd3) >> 2)
-                   : 18'((19'(run_bytes) + 19'd7) >> 3);
+  // The wide accesses that rows of the first block take.
+  function automatic logic [17:0] words_of(input logic [17:0] block_rows);
+    words_of = 18'((21'(block_rows) * 21'(first_quads) + 21'd7) >> 3);
+  endfunction
+
   always_comb begin
     ya = 0; yb = 0; xa = 0; xb = 0;
     case (slot)
@@ -107,7 +122,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
         xa = 18'(runs); xb = 18'((19'(run_bytes) + 19'd1) >> 1);
       end
       4: begin
-        ya = blocks; yb = depthwise ? 18'(taps) : size;
+        ya = column_quads; yb = depthwise ? 18'(taps) : size;
         xa = positions; xb = 18'(output_channels);
       end
       5: begin
@@ -127,8 +142,6 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
         yb = magnitude(second_row);
         if (depthwise) begin
           ya = 18'(kernel_height); yb = new_columns;
-        end else if (!second && !add) begin
-          ya = 18'(runs); yb = run_words;
         end
         xa = add ? 18'(output_width) - 1 : size;
         xb = add ? magnitude(second_pixel) : 18'(output_channels);
@@ -151,6 +164,9 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
       end
       12: begin
         ya = 18'(kernel_height); yb = window_columns;
+        if (convolution) begin   // each run of paired lanes begins with a new access
+          ya = pair ? 18'(runs) : 18'd1; yb = words_of(pair ? run_bytes : size);
+        end
         xa = new_columns; xb = column_pixels;
       end
       13: begin
@@ -167,13 +183,16 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
       1: begin span_y <= y[17:0]; span_x <= x[17:0]; end
       2: begin size <= saturate(y); positions <= saturate(x); end
       3: begin rows <= saturate(y); halves <= saturate(x); end
-      4: begin weight_rows <= saturate(y); results <= saturate(x); end
+      4: begin weight_quads <= saturate(y); results <= saturate(x); end
       5: row_bytes <= x[17:0] + 18'(input_channels);
       8: begin second_bytes <= saturate(x); new_span <= saturate(y); end
       9: begin step_y <= y[16:0]; step_x <= signed_part(x[25:0], stride_x); end
       10: begin dilate_y <= y[16:0]; dilate_x <= signed_part(x[25:0], dilation_x); end
       11: begin top <= y[16:0]; left <= signed_part(x[25:0], pad_left); end
-      12: begin kernel_span <= saturate(y); new_pixels <= saturate(x); end
+      12: begin
+        kernel_span <= saturate(y); new_pixels <= saturate(x);
+        weight_words <= saturate(y);
+      end
       13: begin old_pixels <= saturate(y); row_elements <= saturate(x); end
       default: ;
     endcase
@@ -187,8 +206,6 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
   logic [6:0] dividend, quotient;
   logic [17:0] remainder;
   logic [18:0] trial;
-  logic [2:0] group;
-  assign group = positions == 1 && !second ? 3'd1 : positions == 2 && !second ? 3'd2 : 3'd4;
   logic [20:0] group_rows;
   assign group_rows = group == 1 ? 21'(rows) : group == 2 ? {2'd0, rows, 1'b0} : {1'b0, rows, 2'b0};
   assign trial = {remainder, dividend[6]};
@@ -207,13 +224,13 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
   assign ready = misplaced || done_slot == 14;
   array_command_errors #(.SRAM_BYTES(SRAM_BYTES)) errors (.clock, .enable, .done_slot, .y, .x, .words,
     .convolution, .depthwise, .add, .pixels, .raw, .accumulate, .residual, .second, .size, .blocks,
-    .weight_rows, .results, .second_bytes, .misplaced, .error);
+    .weight_quads, .results, .second_bytes, .misplaced, .error);
 
   array_plan plan (
     .next(words[31:0]), .convolution, .depthwise, .add, .maximum, .average,
     .pixels, .raw, .accumulate, .residual, .second, .joined,
-    .taps, .size, .positions, .rows, .halves, .blocks, .group, .group_rows,
-    .share(8'(quotient) + 8'd1), .runs, .run_bytes, .window_columns, .new_columns, .column_pixels,
-    .kernel_span, .new_span, .new_pixels, .old_pixels, .row_elements,
-    .step_y, .dilate_y, .top, .step_x, .dilate_x, .left, .row_bytes, .words, .setup);
+    .taps, .size, .positions, .rows, .halves, .weight_words, .blocks, .last_quads, .pair,
+    .group, .group_rows, .share(8'(quotient) + 8'd1), .runs, .run_bytes,
+    .window_columns, .new_columns, .column_pixels, .kernel_span, .new_span, .new_pixels,
+    .old_pixels, .row_elements, .step_y, .dilate_y, .top, .step_x, .dilate_x, .left, .row_bytes, .words, .setup);
 endmodule

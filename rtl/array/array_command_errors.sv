@@ -10,7 +10,7 @@ module array_command_errors #(parameter int SRAM_BYTES = 131072) (
   input  logic [767:0] words,
   // verilator lint_on UNUSEDSIGNAL
   input  logic convolution, depthwise, add, pixels, raw, accumulate, residual, second,
-  input  logic [17:0] size, blocks, weight_rows, results, second_bytes,
+  input  logic [17:0] size, blocks, weight_quads, results, second_bytes,
   input  logic misplaced,
   output logic [2:0] error);
 
@@ -71,14 +71,7 @@ module array_command_errors #(parameter int SRAM_BYTES = 131072) (
   assign uses_weights = (convolution && !second) || depthwise;
   assign uses_parameters = convolution || depthwise || add;
   assign parameter_bytes = add ? 38'd32 : pixels ? 38'(blocks) * 36 : 38'(blocks) * 144;
-  // Across, the last block has rows of 4 or 8 bytes if it has no more channels.
-  logic [3:0] tail;
-  logic [37:0] missing;
-  assign tail = output_channels[3:0];
-  assign missing = depthwise || pixels || tail == 0 || tail > 8 ? 38'd0
-                 : tail > 4 ? {17'd0, size, 3'd0} : {17'd0, size, 3'd0} + {18'd0, size, 2'd0};
-  assign weights_end = 38'(words[96 +: 32]) - missing +
-                       (pixels ? {18'd0, weight_rows, 2'd0} : {16'd0, weight_rows, 4'd0});
+  assign weights_end = 38'(words[96 +: 32]) + {18'd0, weight_quads, 2'd0};
   assign parameters_end = 38'(words[128 +: 32]) + parameter_bytes;
   assign constants_end = 38'(words[32 * 19 +: 32]) + 32;
   assign bad_size =

@@ -30,7 +30,8 @@ module array_lane_weights (
   array_steps steps (.clock, .start, .enable, .advance(granted && pass_end),
     .outer_count(setup.outer), .middle_count(18'd1),
     .inner_count(setup.resident ? 18'd1 : setup.inner),
-    .outer, .middle(unused_middle), .inner(unused_inner), .middle_last(unused_middle_last), .inner_last, .last(unused_last), .done);
+    .outer, .middle(unused_middle), .inner(unused_inner), 
+    .middle_last(unused_middle_last), .inner_last, .last(unused_last), .done);
 
   // A block's weights come between its pixels and those of the block before.
   // Without resident rows the weights pass once for each step: a few rows ahead are enough, and

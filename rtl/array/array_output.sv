@@ -47,7 +47,8 @@ module array_output (
   logic issue, unit_end, group_end, reads_result;
   array_steps steps (.clock, .start, .enable, .advance(issue && group_end),
     .outer_count(setup.outer), .middle_count(setup.middle), .inner_count(setup.inner),
-    .outer(unused_outer), .middle(unused_middle), .inner, .middle_last, .inner_last, .last(unused_last), .done);
+    .outer(unused_outer), .middle(unused_middle), .inner, .middle_last, .inner_last,
+    .last(unused_last), .done);
   assign quad = slot[1:0];
   assign pass = setup.add && slot[3:2] != 0 ? slot[3:2] + 2'd1 : slot[3:2];
   assign last_slot = setup.residual ? 4'd15 : setup.add ? 4'd11 : 4'd3;

@@ -50,6 +50,7 @@ package array_pkg;
     logic [17:0] run_bytes;
     logic [17:0] kernel_size;   // K, in depthwise kernel_height * kernel_width
     logic [4:0]  group_pixels;  // pixels of a group: 1, 2, 4 or 16
+    logic [2:0]  last_quads;    // columns of the last block of weights, in fours: 1, 2 or 4
     logic [2:0]  units;         // units of the output stage in a group: 16 results each
     logic [7:0]  window_columns, new_columns, ring_columns;
     logic        roomy;         // the ring of columns has room for the next group's

@@ -6,7 +6,9 @@ module array_plan (
   input  logic convolution, depthwise, add, maximum, average,
   input  logic pixels, raw, accumulate, residual, second, joined,
   input  logic [15:0] taps,
-  input  logic [17:0] size, positions, rows, halves, blocks,
+  input  logic [17:0] size, positions, rows, halves, weight_words, blocks,
+  input  logic [2:0] last_quads,
+  input  logic pair,
   input  logic [2:0] group,
   input  logic [20:0] group_rows,
   input  logic [7:0] share,          // n r // B
@@ -29,14 +31,13 @@ module array_plan (
   assign channels = words[32 * 12 + 16 +: 16];
 
   // --- The kind of work.
-  logic across, pair, window, direct, stays, few_blocks, flat;
+  logic across, window, direct, stays, few_blocks, flat;
   logic [17:0] groups;
   assign across = convolution && !pixels;
-  assign pair = across && group != 4;
-  // A kernel that nearly fills the operand file at larger strides would wait for its columns: it is
-  // computed pixel by pixel.
+  // A kernel that nearly fills the operand file at larger strides would wait for its columns. Such a
+  // kernel is computed pixel by pixel.
   assign window = depthwise && positions != 1 && kernel_span <= 64 &&
-                  (kernel_span < 48 || (stride_y == 1 && stride_x <= 2) ||
+                  (kernel_span <= 32 || (stride_y == 1 && stride_x <= 2) ||
                    (stride_y == 2 && stride_x == 1));
   assign direct = !convolution && !window;
   assign groups = pixels ? 18'((19'(positions) + 19'd15) >> 4)
@@ -59,11 +60,7 @@ module array_plan (
     n = across ? 24'(group) : pixels ? 24'd16
       : window && output_height > 1 ? (output_height > 3 ? 24'd4 : 24'(output_height)) : 24'd1;
     k = pair ? 24'(halves) : 24'(size);
-    // A wide word has 2 rows of weights, 4 or 8 if the only block has few channels.
-    if (second) weights = k;
-    else if (pair) weights = 24'(new_span);
-    else if (channels > 8) weights = (k + 1) >> 1;
-    else weights = channels > 4 ? (k + 3) >> 2 : (k + 7) >> 3;
+    weights = second ? k : 24'(weight_words);
     parameters = few_blocks ? 24'd0 : 24'd5;
     row_loads = rows <= 32 ? 24'(share) : 24'(group_rows);
     loads = stays ? 24'd0 : row_loads;
@@ -115,6 +112,7 @@ module array_plan (
     setup.run_bytes = window ? 18'(words[32 * 13 + 8 +: 8]) : direct ? 18'd1 : run_bytes;
     setup.kernel_size = depthwise ? 18'(taps) : size;
     setup.group_pixels = across || pixels ? n[4:0] : 5'd1;
+    setup.last_quads = last_quads;
     setup.units = across || window ? n[2:0] : pixels ? 3'd4 : 3'd1;
     setup.window_columns = window_columns[7:0];
     setup.new_columns = new_columns[7:0];

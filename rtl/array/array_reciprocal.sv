@@ -20,7 +20,8 @@ module array_reciprocal (
   logic [25:0] unused_bytes, y, x;
   array_steps steps (.clock, .start, .enable, .advance(next_pixel),
     .outer_count(setup.outer), .middle_count(setup.middle), .inner_count(setup.inner),
-    .outer(unused_outer), .middle(unused_middle), .inner(unused_inner), .middle_last, .inner_last, .last(unused_last), .done);
+    .outer(unused_outer), .middle(unused_middle), .inner(unused_inner), .middle_last, .inner_last,
+    .last(unused_last), .done);
   array_walker walker (.clock, .enable, .start, .step(next_pixel), .group_end(1'b1),
     .again(1'b0), .restart(inner_last && middle_last), .column(1'b0), .column_last(1'b0),
     .height(setup.walk_height), .width(setup.walk_width), .origin(17'd0), .x_origin(26'd0),

@@ -15,7 +15,8 @@ module array_timer (
   logic [23:0] left;                     // cycles of the interval, this one included
   array_steps steps (.clock, .start, .enable, .advance(period_end),
     .outer_count(setup.outer), .middle_count(setup.middle), .inner_count(setup.inner),
-    .outer(unused_outer), .middle(unused_middle), .inner(unused_inner), .middle_last, .inner_last, .last(last), .done);
+    .outer(unused_outer), .middle(unused_middle), .inner(unused_inner),
+    .middle_last, .inner_last, .last(last), .done);
   assign period_end = running && !done && left == 1;
   assign over = running && done && left == 1 && !start;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fetches the weights that stream past the lanes, and holds them in a queue of two wide words.
-// A step takes one pass over the weights of its block of channels.
+// A step takes one pass over the weights of its block of channels. A row of weights has 16 columns,
+// in the last block perhaps only 4 or 8: a wide word holds two, four or eight rows.
 module array_weights (
   input  logic clock, enable, start,
   // A part of the array needs only some fields of the command.
@@ -20,34 +21,30 @@ module array_weights (
   logic inner_last, middle_last, done, step_end, run_end, unused_last;
   logic [17:0] outer, unused_middle, inner, left, run_rows, block;
   logic [16:0] runs_left, here, block_start;
-  logic [3:0] rows, most;
-  logic [4:0] columns;                   // bytes of a row: 16, or less in the last block
-  logic [17:0] channels_left;
-  logic [5:0] row_bytes;                 // of the rows of this access
-  logic active, in_flight;
-  logic [3:0] in_flight_rows;
-  logic [4:0] in_flight_columns;
+  logic [2:0] quads;                     // columns of a row, in fours
+  logic [3:0] rows, most_rows;           // of the access
+  logic [3:0] filled;                    // quads of the access that are weights of this step
+  logic active;
   array_steps steps (.clock, .start, .enable, .advance(granted && step_end),
     .outer_count(setup.outer), .middle_count(setup.middle), .inner_count(setup.inner),
     .outer, .middle(unused_middle), .inner, .middle_last, .inner_last, .last(unused_last), .done);
 
   assign active = (setup.across || setup.depthwise) && !done;
   assign run_rows = setup.pair ? setup.run_bytes : setup.kernel_size;
-  assign columns = setup.depthwise || setup.second || channels_left > 8 ? 5'd16
-                 : channels_left > 4 ? 5'd8 : 5'd4;
-  assign most = setup.second ? 4'd1 : columns == 16 ? 4'd2 : columns == 8 ? 4'd4 : 4'd8;
-  assign rows = left < 18'(most) ? left[3:0] : most;
-  assign row_bytes = 6'(rows) * 6'(columns);
+  assign quads = inner_last ? setup.last_quads : 3'd4;
+  assign most_rows = setup.second ? 4'd1 : quads == 1 ? 4'd8 : quads == 2 ? 4'd4 : 4'd2;
+  assign rows = left < 18'(most_rows) ? left[3:0] : most_rows;
+  assign filled = quads == 1 ? rows : quads == 2 ? rows << 1 : rows << 2;
   assign run_end = left == 18'(rows);
   assign step_end = run_end && (!setup.pair || runs_left == 1);
   assign block = setup.block_inner ? inner : outer;
   assign address = here;
+  logic [17:0] channels_left;
   assign channels_left = 18'(setup.channels) - (block << 4);
-  assign bytes = setup.second && channels_left < 16 ? channels_left[5:0]
-               : row_bytes > 16 ? 6'd32 : row_bytes;
+  assign bytes = !setup.second ? 6'd32 : channels_left < 16 ? channels_left[5:0] : 6'd16;
 
   logic [16:0] after, next_block;
-  assign after = here + 17'(row_bytes);
+  assign after = here + {11'd0, filled, 2'b0};
   assign next_block = setup.second ? block_start + 17'd16 : after;
   always_ff @(posedge clock) if (enable) begin
     if (start) begin
@@ -70,43 +67,53 @@ module array_weights (
   end
 
   // --- The queue. Its words are numbered modulo 2.
-  logic [255:0] word_0, word_1, word, from_row;
-  logic [3:0] rows_0, rows_1, rows_here;   // rows of the word
-  logic [4:0] columns_0, columns_1, columns_here;
+  typedef struct packed {
+    logic [2:0] quads;                   // of a row
+    logic [3:0] filled;                  // quads of the word that are weights
+  } shape_t;
+  logic [7:0][31:0] word_0, word_1, word;
+  shape_t shape_0, shape_1, shape, arriving;
   logic [1:0] count;
-  logic head, tail, pop;
-  logic [2:0] row;                         // of the word
-  logic [3:0] next_row;
+  logic head, tail, pop, in_flight;
+  logic [2:0] place;                     // of the next row in the word, in quads
+  logic [3:0] odd_place, next_place;
   assign word = head ? word_1 : word_0;
-  assign rows_here = head ? rows_1 : rows_0;
-  assign columns_here = head ? columns_1 : columns_0;
+  assign shape = head ? shape_1 : shape_0;
+  assign odd_place = 4'(place) + 4'(shape.quads);
+  assign next_place = setup.pair ? odd_place + 4'(shape.quads) : odd_place;
   assign ready = count != 0;
-  assign from_row = word >> {8'(row) * 8'(columns_here), 3'd0};
-  assign even = from_row[127:0];
-  // A run of odd length ends without a pair.
-  assign odd = 4'(row) + 1 == rows_here ? 128'd0
-             : columns_here == 16 ? from_row[255:128]
-             : columns_here == 8 ? from_row[191:64] : from_row[159:32];
-  assign next_row = 4'(row) + (setup.pair ? 4'd2 : 4'd1);
-  assign pop = take && next_row >= rows_here;
+  assign pop = take && next_place >= shape.filled;
   assign urgent = 3'(count) + 3'(in_flight) - 3'(pop) <= 1;
   assign request = active && 3'(count) + 3'(in_flight) - 3'(pop) < 2;
+
+  // A row begins at a multiple of its length, so its quads differ only in the lower bits of their
+  // place. Columns that a narrow row does not have are those of channels that do not exist.
+  for (genvar i = 0; i < 4; i++) begin : quad
+    logic [2:0] even_quad, odd_quad;
+    assign even_quad = place | 3'(i);
+    assign odd_quad = odd_place[2:0] | 3'(i);
+    assign even[32 * i +: 32] = word[even_quad];
+    // A run of odd length ends without pair.
+    assign odd[32 * i +: 32] = odd_place < shape.filled ? word[odd_quad] : 32'd0;
+  end
+
   always_ff @(posedge clock) if (enable) begin
     if (start) begin
       count <= 0;
       head <= 0;
       tail <= 0;
-      row <= 0;
+      place <= 0;
       in_flight <= 0;
     end else begin
       in_flight <= granted;
-      in_flight_rows <= rows;
-      in_flight_columns <= columns;
-      if (in_flight && tail) {columns_1, rows_1, word_1} <= {in_flight_columns, in_flight_rows, port_rdata};
-      if (in_flight && !tail) {columns_0, rows_0, word_0} <= {in_flight_columns, in_flight_rows, port_rdata};
-      if (in_flight) tail <= !tail;
+      arriving <= '{quads: quads, filled: filled};
+      if (in_flight) begin
+        if (tail) {shape_1, word_1} <= {arriving, port_rdata};
+        else {shape_0, word_0} <= {arriving, port_rdata};
+        tail <= !tail;
+      end
       if (pop) head <= !head;
-      if (take) row <= pop ? 0 : next_row[2:0];
+      if (take) place <= pop ? 3'd0 : next_place[2:0];
       count <= count + 2'(in_flight) - 2'(pop);
     end
   end

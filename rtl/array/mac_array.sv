@@ -54,8 +54,9 @@ module mac_array #(parameter int SRAM_BYTES = 131072) (
                    extra_access, 2'b11};
   logic [8:0] asked;
   assign asked = start ? request & 9'd1 : request;
-  array_port port (.clock, .enable, .elastic(setup.pair || setup.second), .across(setup.across), .request(asked), .urgent,
-    .residual(setup.residual), .grant({grant, unused_grant}), .access,
+  array_port port (.clock, .enable, .elastic(setup.pair || setup.second),
+    .across(setup.across), .request(asked), .urgent, .residual(setup.residual),
+    .grant({grant, unused_grant}), .access,
     .addresses({patch_address, lane_address, constants_address, write_address, window_address,
                 weights_address, extra_address, constants_address, command_address}),
     .sizes({patch_bytes, lane_bytes, parameter_bytes, write_bytes, window_bytes, weights_bytes,
@@ -87,9 +88,9 @@ module mac_array #(parameter int SRAM_BYTES = 131072) (
     .access(lane_access), .address(lane_address), .bytes(lane_bytes), .granted(grant[7]),
     .port_rdata(read_data), .write_lanes(lane_lanes), .write_halves(lane_halves),
     .write_row(lane_row), .write_data(lane_data), .row_complete(lane_complete));
-  array_window window (.clock, .enable, .start, .setup, .sums_group, .rows_done, .rows_begun, .columns_done,
-    .request(request[4]), .access(window_access), .address(window_address), .bytes(window_bytes),
-    .granted(grant[4]), .port_rdata(read_data[127:0]), .write_lanes(window_lanes),
+  array_window window (.clock, .enable, .start, .setup, .sums_group, .rows_done, .rows_begun,
+    .columns_done, .request(request[4]), .access(window_access), .address(window_address),
+    .bytes(window_bytes), .granted(grant[4]), .port_rdata(read_data[127:0]), .write_lanes(window_lanes),
     .write_rows(window_rows), .write_data(window_data), .loaded_group, .loaded_rows, .loaded_columns,
     .old_columns, .block(window_block));
 
@@ -121,9 +122,9 @@ module mac_array #(parameter int SRAM_BYTES = 131072) (
   logic valid, first, last, stall;
   logic [3:0] file_byte;
   array_sums sums (.clock, .enable, .start, .setup, .complete, .transposer_full, .weights_ready,
-    .loaded_group, .loaded_rows, .loaded_columns,
-    .old_columns, .stall, .valid, .first, .last, .file_row, .file_byte,
-    .transposer_byte, .weights_take, .transposer_release, .freed, .sums_group, .rows_done, .rows_begun, .columns_done);
+    .loaded_group, .loaded_rows, .loaded_columns, .old_columns, .stall, .valid, .first, .last,
+    .file_row, .file_byte, .transposer_byte, .weights_take, .transposer_release, .freed, .sums_group,
+    .rows_done, .rows_begun, .columns_done);
 
   logic [575:0] lane;
   logic [143:0] wide_even, wide_odd;

@@ -79,7 +79,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             ulong columns = (ulong)((command.KernelWidth - 1) * command.DilationX + 1);
             var before = blocks * Parameters(figures.Width);
             var vectors = (ulong)command.KernelHeight * columns;
-            var tight = command.StrideY * command.StrideX > 2 && 4 * vectors >= 3 * figures.WindowRows;
+            var tight = command.StrideY * command.StrideX > 2 && 2 * vectors > figures.WindowRows;
             if(pixels == 1 || vectors > figures.WindowRows || tight)
             {
                 return before + PixelByPixel();

@@ -101,7 +101,7 @@ class Cycles:
         weights = ceil_div(taps * self._width, self._wide)
         columns = (c.kernel_width - 1) * c.dilation_x + 1
         vectors, tight = c.kernel_height * columns, c.stride_y * c.stride_x > 2
-        if c.pixels == 1 or vectors > self._rows or (tight and 4 * vectors >= 3 * self._rows):
+        if c.pixels == 1 or vectors > self._rows or (tight and 2 * vectors > self._rows):
             write, requantise = self._access(c, 1), self._requantise(c, self._width)
             step = max(requantise, taps + weights + write)
             return blocks * parameters + c.pixels * blocks * step + self._end(requantise, write)

@@ -17,19 +17,22 @@ from oracles.mac_array_model import Array
 
 RTL = Path(__file__).resolve().parents[2] / "rtl"
 PROGRAM = "mac_array"
+HEAD = struct.Struct("<6I")
+"""An answer of the program before the SRAM."""
 CHAIN = 0x1000
 """Address of the first command of a chain."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The registers when a chain has ended, the cycles in which the array was frozen, and the SRAM."""
+    """The registers when a chain has ended, cycles in which the array was frozen, failed assertions, and the SRAM."""
 
     error: int
     error_command: int
     cycles: int
     frozen: int
     completed: int
+    violations: int
     sram: np.ndarray
 
 
@@ -67,10 +70,10 @@ def simulated(program: Path, cases: Sequence[tuple[np.ndarray, int]]) -> list[Ou
         struct.pack("<I", SRAM_BYTES) + sram.tobytes() + struct.pack("<II", CHAIN, seed) for sram, seed in cases
     )
     done = subprocess.run([program], input=request, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    size = 20 + SRAM_BYTES
+    size = HEAD.size + SRAM_BYTES
+    assert len(done.stdout) == size * len(cases), done.stderr.decode()
     answers = (done.stdout[at : at + size] for at in range(0, size * len(cases), size))
-    return [Outcome(*struct.unpack("<5I", answer[:20]), np.frombuffer(answer[20:], np.uint8)) for answer in answers]
+    return [Outcome(*HEAD.unpack_from(answer), np.frombuffer(answer, np.uint8, offset=HEAD.size)) for answer in answers]
 
 
 def modelled(sram: np.ndarray, figures: Mapping[str, int]) -> Outcome:
@@ -81,11 +84,11 @@ def modelled(sram: np.ndarray, figures: Mapping[str, int]) -> Outcome:
         error, cycles = array.execute(address, first=completed == 0)
         total += cycles
         if error is not Error.NONE:
-            return Outcome(error, address, total, 0, completed, sram)
+            return Outcome(error, address, total, 0, completed, 0, sram)
         completed += 1
         address = int(sram[address : address + 4].view("<u4")[0])
         if address == 0:
-            return Outcome(0, 0, total, 0, completed, sram)
+            return Outcome(0, 0, total, 0, completed, 0, sram)
 
 
 def random_chain(random: np.random.Generator) -> np.ndarray:
@@ -121,7 +124,7 @@ def differences(program: Path, figures: Mapping[str, int], seed: int, count: int
     found = []
     for (sram, _), outcome in zip(cases, simulated(program, cases), strict=True):
         expected = modelled(sram, figures)
-        same = outcome.cycles == expected.cycles + outcome.frozen
+        same = outcome.cycles == expected.cycles + outcome.frozen and outcome.violations == 0
         same &= (outcome.error, outcome.error_command) == (expected.error, expected.error_command)
         same &= outcome.completed == expected.completed and np.array_equal(outcome.sram, expected.sram)
         if not same:

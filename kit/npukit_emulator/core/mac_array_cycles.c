@@ -125,7 +125,7 @@ static uint64_t depthwise(const struct mac_array_figures *figures, const struct 
     const uint64_t blocks = ceil_div(command->output_channels, figures->width), taps = taps_of(command);
     const uint64_t columns = (uint64_t)(command->kernel_width - 1) * command->dilation_x + 1;
     const uint64_t vectors = command->kernel_height * columns;
-    const bool tight = command->stride_y * command->stride_x > 2 && 4 * vectors >= 3 * (uint64_t)figures->window_rows;
+    const bool tight = command->stride_y * command->stride_x > 2 && 2 * vectors > figures->window_rows;
     if (pixels_of(command) == 1 || vectors > figures->window_rows || tight) {
         return pixel_by_pixel(figures, command, blocks);
     }

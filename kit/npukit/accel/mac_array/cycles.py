@@ -80,7 +80,7 @@ class Figures:
         columns = (window.kernel[1] - 1) * window.dilation[1] + 1
         before = self.setup_cycles + flags.residual + blocks * self._parameters(self.width)
         vectors, tight = window.kernel[0] * columns, window.strides[0] * window.strides[1] > 2
-        if plane.pixels == 1 or vectors > self.window_rows or (tight and 4 * vectors >= 3 * self.window_rows):
+        if plane.pixels == 1 or vectors > self.window_rows or (tight and 2 * vectors > self.window_rows):
             requantise, write = self._output(1, flags)
             step = max(requantise, taps + self._weights(taps) + write)
             return before + plane.pixels * blocks * step + self._drain(requantise, write)
