@@ -326,7 +326,8 @@ int main(void)
             emulator.write_memory(1, DESCRIPTORS + 64, add.pack())
             run_to_sleep(emulator)
             busy += words(emulator, 1, 1)
-    assert busy == [40 + 3 * 32 * 32 + 1, 40 + 3 * 32 * 32 + 100]  # an empty copy is one flit
+    alone = 28 + 1 + 12 * 32 * 32 + 8 + 12
+    assert busy == [alone + 1, alone + 100]  # an empty copy is one flit
 
 
 POLLING_RING = """

@@ -66,8 +66,8 @@ _Budget = tuple[str, int, str]
 def refuse_missed_rate(net: Net, board: Board, plan: Plan, frames_per_second: float) -> None:
     """Raise DoesNotFit if the plan misses the rate. The error names the shortfall and the parts too slow in any order
     of steps."""
-    allowed, interval = int(board.core.clock_hz / frames_per_second), plan.predicted.interval_cycles
-    if interval <= board.core.clock_hz / frames_per_second:
+    allowed, interval = int(board.core.clock_hz / frames_per_second + 1e-6), plan.predicted.interval_cycles
+    if interval <= allowed:
         return
     budgets = list(_budgets(net, board, plan))
     remedies = [remedy for _, cycles, remedy in budgets if cycles > allowed]
