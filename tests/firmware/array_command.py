@@ -118,12 +118,19 @@ def block_of(layer: Layer) -> int:
 
 
 def pack_filter(layer: Layer) -> np.ndarray:
-    """[block][K][channel of the block], missing channels 0."""
+    """Bytes of blocks [K][channel of the block], missing channels 0. The last block of a convolution across channels
+    has 4 or 8 columns, if these suffice."""
     channels, block = layer.output_shape[2], block_of(layer)
-    blocks = -(-channels // block)
-    rows = np.zeros((blocks * block, layer.filter[0].size), dtype=np.int8)
-    rows[:channels] = layer.filter.reshape(channels, -1)
-    return rows.reshape(blocks, block, -1).transpose(0, 2, 1).copy()
+    rows = layer.filter.reshape(channels, -1)
+    narrow = layer.kind == CONVOLUTION and block == 16
+    return np.concatenate([_columns(rows[at : at + block], block, narrow) for at in range(0, channels, block)])
+
+
+def _columns(rows: np.ndarray, block: int, narrow: bool) -> np.ndarray:
+    width = next(each for each in (4, 8, 16) if each >= len(rows)) if narrow else block
+    columns = np.zeros((rows.shape[1], width), dtype=np.int8)
+    columns[:, : len(rows)] = rows.T
+    return columns.ravel()
 
 
 def pack_second(layer: Layer, gap: int) -> np.ndarray:

@@ -240,7 +240,7 @@ def test_another_base_address(made: Made, tmp_path: Path) -> None:
 
 def test_steps_are_named_by_their_layers(made: Made) -> None:
     header = (made("pe-mesh") / "lib/digits_int8.h").read_text()
-    assert '"conv2d_0, depthwise_conv2d_0, add_0, conv2d_2, average_pool_0, dense_0", "softmax_0"' in header
+    assert '"conv2d_0, depthwise_conv2d_0, conv2d_1, add_0, conv2d_2, average_pool_0, dense_0", "softmax_0"' in header
 
 
 @pytest.mark.exhaustive

@@ -77,15 +77,15 @@ def test_a_border_is_crossed_only_where_a_chip_is_full(room: int, chips: set[int
     assert sum(before != after for before, after in pairwise(order)) <= 2
 
 
-@pytest.mark.parametrize(("room", "more"), [(1 << 17, False), (10 << 10, True)])
+@pytest.mark.parametrize(("room", "more"), [(1 << 17, False), (30 << 10, True)])
 def test_splits_of_blocks_that_are_alike_are_searched_for_once(
     monkeypatch: pytest.MonkeyPatch, room: int, more: bool
 ) -> None:
-    """The search runs again where the split does not fit: each block has 16 KB of weights."""
+    """The search runs again where the split does not fit: each block has 64 KB of weights."""
     b = Builder("blocks")
-    x = b.input(1, 64)
+    x = b.input(1, 512)
     for _ in range(4):
-        x = b.dense(b.dense(x, 128), 64)
+        x = b.dense(b.dense(x, 64), 512)
     problem, searched = problem_of(b.net(x), two_chips()), list[str]()
 
     def axes(net: Net, op: Op) -> Collection[int]:

@@ -92,10 +92,11 @@ class Figures:
         strip = (columns - loaded) * column + plane.width * step
         return before + blocks * strips * strip + self._drain(requantise, write)
 
-    def addition(self, elements: int) -> int:
-        """Cycles of adding tensors without bytes between pixels."""
+    def addition(self, plane: Plane) -> int:
+        """Cycles of adding tensors without bytes between the pixels of a row."""
         piece = ceil_div(3 * self.width, self.requantisers)
-        return self.setup_cycles + 1 + ceil_div(elements, self.width) * piece + self._drain(piece, 1)
+        pieces = plane.height * ceil_div(plane.width * plane.channels, self.width)
+        return self.setup_cycles + 1 + pieces * piece + self._drain(piece, 1)
 
     def pool(self, pixels: int, channels: int, taps: int) -> int:
         finish = ceil_div(self.width, self.requantisers)
@@ -172,7 +173,7 @@ def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures) -> int:
     main, residual = op.parts[0], len(op.parts) > 1
     kind, window = main.kind, window_of(net, main)
     if kind == "add":
-        return figures.addition(plane.pixels * plane.channels)
+        return figures.addition(plane)
     if kind in ("depthwise_conv2d", "mean"):
         return figures.depthwise(plane, window, Flags(residual=residual))
     if kind in ("average_pool", "max_pool"):
