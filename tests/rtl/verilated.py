@@ -73,7 +73,13 @@ def simulated(program: Path, cases: Sequence[tuple[np.ndarray, int]]) -> list[Ou
     size = HEAD.size + SRAM_BYTES
     assert len(done.stdout) == size * len(cases), done.stderr.decode()
     answers = (done.stdout[at : at + size] for at in range(0, size * len(cases), size))
-    return [Outcome(*HEAD.unpack_from(answer), np.frombuffer(answer, np.uint8, offset=HEAD.size)) for answer in answers]
+    return list(map(_outcome, answers))
+
+
+def _outcome(answer: bytes) -> Outcome:
+    error, command, cycles, frozen, completed, violations = HEAD.unpack_from(answer)
+    sram = np.frombuffer(answer, np.uint8, offset=HEAD.size)
+    return Outcome(error, command, cycles, frozen, completed, violations, sram)
 
 
 def modelled(sram: np.ndarray, figures: Mapping[str, int]) -> Outcome:
