@@ -17,7 +17,7 @@ POINTING = frozenset(("it", "its", "one", "ones", "so", "such", "that", "them", 
 """Words that refer to a noun elsewhere in the text."""
 OF_C = (".c", ".h", ".S", ".sv", ".cs")
 """Suffixes of files with comments as in C."""
-PROSE = {"kit": 3, "docs": 1, "firmware": 1, "templates": 1, "tests": 1, "benchmarks": 1, "boards": 1, "examples": 1}
+PROSE = {"kit": 3} | dict.fromkeys("docs firmware rtl templates tests benchmarks boards examples".split(), 1)
 """Folders whose prose is counted, and how many parts of a path name a row: rooms for `kit/`."""
 
 Figure = int | float

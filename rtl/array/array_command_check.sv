@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetches a command, looks for its errors and computes what the array needs to know about it.
+// Fetches a command, looks for its errors and computes the array's plan of it.
 // Two multipliers, one for rows and one for pixels, do all products in turn: one slot a cycle. The
-// whole takes 19 cycles, because the shortest command that may run meanwhile (a pool) has 20.
+// whole takes 19 cycles, because the shortest command (a pool) has 20.
 module array_command_check #(parameter int SRAM_BYTES = 131072) (
   input  logic clock, reset, enable,
   input  logic start,                  // fetch the command at address, from this cycle on
   input  logic [31:0] address,
-  output logic port_request,           // granted always: nothing comes before it
+  output logic port_request,           // granted always
   output logic [16:0] port_address,
   input  logic [255:0] port_rdata,
   output logic ready,                  // error and setup hold until the next start
@@ -75,7 +75,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
                          : (18'(output_channels) + 18'd15) >> 4;
   assign window_columns = span_x + 1;
 
-  // --- The columns of the weights, in fours. A last block of 1 or 2 stays as it is, one of 3 has 4.
+  // --- The columns of the weights, in fours. A last block of 1 or 2 keeps its size, a block of 3 has 4.
   logic [17:0] column_quads;                  // of all blocks
   logic [2:0] first_quads, last_quads;        // of the first and the last block: 1, 2 or 4
   array_weight_columns weight_columns (.channels(output_channels), .pixels, .depthwise, .second,
@@ -86,7 +86,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
                      : output_height == 2 ? 18'(stride_y) : 18'd0;
   assign column_pixels = tail_pixels + span_y + 1;
 
-  // --- The pixels of a group, across. One or two pixels are computed in pairs of lanes.
+  // --- The pixels of a group, across. Up to two pixels are computed in pairs of lanes.
   logic [2:0] group;
   logic pair;
   assign group = positions == 1 && !second ? 3'd1 : positions == 2 && !second ? 3'd2 : 3'd4;
@@ -101,7 +101,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
     saturate = |value[35:18] ? 18'h3FFFF : value[17:0];
   endfunction
 
-  // The wide accesses that rows of the first block take.
+  // The wide accesses for rows of the first block.
   function automatic logic [17:0] words_of(input logic [17:0] block_rows);
     words_of = 18'((21'(block_rows) * 21'(first_quads) + 21'd7) >> 3);
   endfunction
@@ -197,7 +197,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
       default: ;
     endcase
   end
-  // A negative stride enters the multiplier as 18 bits without sign; this takes its weight off.
+  // A negative stride enters the multiplier as 18 bits without sign; this takes the sign's weight off.
   function automatic logic [25:0] signed_part(input logic [25:0] product, input logic [7:0] factor);
     signed_part = product - (input_pixel[17] ? {factor, 18'd0} : 26'd0);
   endfunction

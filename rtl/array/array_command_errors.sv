@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks for the errors of a command: whether its sizes are proper, its addresses aligned, and all its
-// tensors inside the SRAM. The check's multipliers bring the extent of one tensor a slot.
+// tensors inside the SRAM. The check's multipliers bring the extent of a tensor a slot.
 module array_command_errors #(parameter int SRAM_BYTES = 131072) (
   input  logic clock, enable,
   input  logic [4:0] done_slot,
   input  logic [35:0] y, x,              // the products of done_slot
-  // The fields that say nothing about errors stay unused.
+  // Fields without errors stay unused.
   // verilator lint_off UNUSEDSIGNAL
   input  logic [767:0] words,
   // verilator lint_on UNUSEDSIGNAL
@@ -50,7 +50,7 @@ module array_command_errors #(parameter int SRAM_BYTES = 131072) (
     below = (y_down ? 38'(y) : 38'd0) + (x_down ? 38'(x) : 38'd0);
     above = length + (y_down ? 38'd0 : 38'(y)) +
             (x_down || (done_slot == 8 && !add) ? 38'd0 : 38'(x));
-    // A stride beyond the SRAM has been saturated, which leaves it beyond the SRAM.
+    // A stride beyond the SRAM has been saturated, and stays beyond the SRAM.
     outside = 38'(base) < below || 38'(base) + above > 38'(SRAM_BYTES);
   end
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fetches the 24 words of a command in three wide accesses, and counts the slots of the check behind
-// them. A command that is not aligned, or not in the SRAM, is not fetched.
+// them. A command outside the SRAM or not aligned is not fetched.
 module array_command_fetch #(parameter int SRAM_BYTES = 131072) (
   input  logic clock, reset, enable,
   input  logic start,                  // fetch the command at address, from this cycle on
   input  logic [31:0] address,
-  output logic port_request,           // granted always: nothing comes before it
+  output logic port_request,           // granted always
   output logic [16:0] port_address,
   input  logic [255:0] port_rdata,
   output logic misplaced,              // the command has error 2

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what is added to the results, a little ahead of the output stage: the accumulators of
+// Reads the operands added to the results, a little ahead of the output stage: the accumulators of
 // ACCUMULATE, 4 an entry, or the bytes of RESIDUAL, 16 an entry.
 module array_extra (
   input  logic clock, enable, start,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accesses of the output stage in their order: writes of results, or reads of what is added to
-// them. An item is one narrow access: 16 channels of a pixel, or 4 channels if they are 32 bits
+// The accesses of the output stage in their order: writes of results, or reads of operands added to
+// them. An item is a narrow access: 16 channels of a pixel, or 4 channels if they are 32 bits
 // wide (wide) or lie along the lanes (PIXELS). Items of missing pixels or channels are not present.
 module array_items (
   input  logic clock, enable, start,
@@ -14,7 +14,7 @@ module array_items (
   output logic present,
   output logic [16:0] address,
   output logic [4:0] bytes,
-  output logic [1:0] slice,              // which 4 bytes of an entry of 16 the item takes (PIXELS)
+  output logic [1:0] slice,              // the item's 4 bytes of an entry of 16 (PIXELS)
   output logic entry_end,                // the item is the last of its entry
   output logic last, done);
 

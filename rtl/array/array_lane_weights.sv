@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads the weights of 4 channels into the operand file, for PIXELS: lane i holds the K weights of
-// channel i, 16 a row. A wide access brings 8 weights of each lane, which is half a row.
-// With SECOND a narrow access brings one row of one lane.
+// channel i, 16 a row. A wide access brings 8 weights of each lane, half a row.
+// With SECOND a narrow access brings a row of a lane.
 module array_lane_weights (
   input  logic clock, enable, start,
   // A part of the array needs only some fields of the command.
   // verilator lint_off UNUSEDSIGNAL
   input  array_pkg::setup_t setup,
   // verilator lint_on UNUSEDSIGNAL
-  input  logic [6:0] freed,              // rows of the ring that are free again, modulo 128
+  input  logic [6:0] freed,              // free rows of the ring, modulo 128
   input  logic [17:0] block_begun,       // the pixels of this block of channels come next
   output logic request, access,          // access: the request needs the port
   output logic [16:0] address,
@@ -33,7 +33,7 @@ module array_lane_weights (
     .outer, .middle(unused_middle), .inner(unused_inner), 
     .middle_last(unused_middle_last), .inner_last, .last(unused_last), .done);
 
-  // A block's weights come between its pixels and those of the block before.
+  // A block's weights come between the pixels of the block before and of this block.
   // Without resident rows the weights pass once for each step: a few rows ahead are enough, and
   // more would take the port from the pixels.
   assign ahead = row - freed;
@@ -88,7 +88,7 @@ module array_lane_weights (
     end
   end
 
-  // --- The data, one cycle later.
+  // --- The data, a cycle later.
   logic arrives, arrives_upper, arrives_end;
   logic [1:0] arrives_lane;
   always_ff @(posedge clock) if (enable) begin

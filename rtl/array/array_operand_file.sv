@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operand file: 4 lanes of 64 rows of 16 bytes. A row is written whole or by halves, into any
-// of the lanes at once; each lane may take it at a row of its own. One row of all lanes is read.
-// Used as a ring, the file counts the rows that are complete.
+// of the lanes at once; each lane may take it at a row of its own. A row of all lanes is read.
+// Used as a ring, the file counts the complete rows.
 module array_operand_file (
   input  logic clock, enable, start,
   input  logic [3:0] write_lanes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetches and stores biases, multipliers and shifts: 8 entries of 4 channels, which are 2 blocks of
+// Fetches and stores biases, multipliers and shifts: 8 entries of 4 channels, 2 blocks of
 // 16 channels or (PIXELS) 8 blocks of 4. Also the 32 bytes of constants for RESIDUAL and add.
 module array_parameters (
   input  logic clock, enable, start,
@@ -16,7 +16,7 @@ module array_parameters (
   output logic [255:0] constants,
   // the output stage reads an entry
   output logic [17:0] loaded,            // blocks in the store or used before
-  input  logic [17:0] released,          // blocks that are used no more
+  input  logic [17:0] released,          // blocks without further use
   input  logic [17:0] block_begun,       // loads of this block of channels are under way
   input  logic summing,                  // a sum is being formed
   input  logic [1:0] sums_group,         // steps summed, modulo 4
@@ -28,7 +28,7 @@ module array_parameters (
   logic [17:0] unused_outer, unused_middle, unused_inner, issued;
   logic [16:0] here;
   logic [2:0] part;
-  logic repeating, begun, ahead;         // ahead: of the step that is being summed
+  logic repeating, begun, ahead;         // ahead: of the present step
   assign ahead = sums_group - issued[1:0] == 2'd3;
   assign repeating = setup.across && !setup.keep_parameters;
   array_steps steps (.clock, .start, .enable, .advance(granted && block_end),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the patches that the kernel covers, row by row: in each row of a patch, one access for each
+// Loads the patches under the kernel, row by row: in each row of a patch, one access for each
 // pixel of the group. Across and direct, the rows go to the operand file, pixel i to lane i (paired:
 // to lanes 2 i and 2 i + 1). With PIXELS they go to the transposer.
 // Add is a patch of one row: the first operand in lane 0, the second in lane 1.
@@ -9,7 +9,7 @@ module array_patches (
   // verilator lint_off UNUSEDSIGNAL
   input  array_pkg::setup_t setup,
   // verilator lint_on UNUSEDSIGNAL
-  input  logic [6:0] freed,              // rows of the ring that are free again, modulo 128
+  input  logic [6:0] freed,              // free rows of the ring, modulo 128
   input  logic buffer_released,          // of the transposer
   output logic request, access,          // access: the request needs the port
   output logic [16:0] address,
@@ -24,7 +24,7 @@ module array_patches (
   output logic row_complete,
   output logic [17:0] block);            // of channels
 
-  // --- Which row of which patch.
+  // --- The row and the patch.
   logic inner_last, middle_last, done, unused_last, pixel_last, run_last, kernel_row_end, patch_end;
   logic [17:0] outer, unused_middle, inner, left, offset;
   logic [16:0] runs_left, down;          // down, across: bytes from the first run to this run
@@ -69,7 +69,7 @@ module array_patches (
     .pad_left(8'd0), .exists(second_exists), .row_address(second_row_address),
     .x_bytes(second_x_bytes), .y(unused_y), .x(unused_x));
 
-  // --- The bytes of the access. A piece that lies partly in the padding is read as a whole; the
+  // --- The bytes of the access. A piece partly in the padding is read as a whole; the
   // bytes outside the input are masked when they arrive.
   logic [25:0] iy, ix;
   logic [25:0] from, to;                 // bytes from the row's first byte to the piece, to its end
@@ -147,7 +147,7 @@ module array_patches (
                                - 2'(buffer_released);
   end
 
-  // --- The data, one cycle later.
+  // --- The data, a cycle later.
   logic arrives, arrives_last;
   logic [15:0] arrives_mask;
   logic [7:0] padding;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types that the modules of the MAC array share.
+// Types shared by the modules of the MAC array.
 package array_pkg;
 
   // The decoded command. The command check fills it in before the command starts, and nothing
@@ -8,14 +8,14 @@ package array_pkg;
   typedef struct packed {
     logic [31:0] next;
 
-    // What the command is. A flag that does not apply to the kind is 0 here.
+    // Kind and flags. A flag without effect for the kind is 0 here.
     logic convolution, depthwise, add, maximum, average;
     logic pixels, raw, accumulate, residual, second;
 
-    // How the array works on it; exactly one of the first four is 1.
+    // How the array works on it; only one of the first four is 1.
     logic across;        // 16 channels across, patches of up to 4 pixels in the operand file
     logic transposed;    // PIXELS: 16 pixels across, weights of 4 channels in the operand file
-    logic window;        // depthwise on columns that stay in the operand file
+    logic window;        // depthwise on columns in the operand file
     logic direct;        // pools, add, depthwise pixel by pixel: each access is summed once
     logic pair;          // across, each pixel in two lanes
     logic joined;        // a row of the kernel is one run of bytes

@@ -47,7 +47,7 @@ module array_plan (
   assign flat = words[32 * 8 +: 32] == 32'(channels) && words[32 * 11 +: 32] == 32'(channels) &&
                 words[32 * 22 +: 32] == 32'(channels);
 
-  // --- Cycles. The names are those of the manual.
+  // --- Cycles. The names are the manual's.
   logic [23:0] n, m, k, r, w, weights, parameters, loads, l, t, row_loads;
   function automatic logic [23:0] longest(input logic [23:0] a, b, c);
     logic [23:0] ab;
@@ -65,7 +65,7 @@ module array_plan (
     row_loads = rows <= 32 ? 24'(share) : 24'(group_rows);
     loads = stays ? 24'd0 : row_loads;
     l = second ? ((24'(size) + 15) >> 4) << 2 : (24'(size) + 7) >> 3;
-    // R: requantisation; W: writes and reads of what is added.
+    // R: requantisation; W: writes, and reads of operands to add.
     if (across) r = pair ? n * m << 2 : m << 4;
     else if (pixels) r = m << 4;
     else if (depthwise) r = n * m << 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives the port to one access a cycle, in a fixed order, and keeps the data that was read while
+// Gives the port to one access a cycle, in a fixed order, and keeps the read data while
 // the array is frozen.
 module array_port (
   input  logic clock, enable,
@@ -9,7 +9,7 @@ module array_port (
   input  logic across,                   // parameters come in each step, else before a block's loads
   input  logic [8:0] request,            // in the order of the fields below
   input  logic urgent,                   // the weights queue runs dry
-  input  logic residual,                 // what is added is urgent: four multiplications wait for it
+  input  logic residual,                 // operands to add are urgent: four multiplications wait for it
   output logic [8:0] grant,
   input  logic [8:0] access,             // the request needs the port
   input  logic [152:0] addresses,        // 17 bits each
@@ -25,7 +25,7 @@ module array_port (
 
   localparam int Command = 0, Constants = 1, Extra = 2, Weights = 3, Window = 4, Write = 5,
                  Parameters = 6, LaneWeights = 7, Patches = 8;
-  // A request that needs no port (padding, a missing pixel or channel) is granted at once.
+  // A request without need of the port (padding, a missing pixel or channel) is granted at once.
   logic [8:0] contend, winner;
   assign contend = request & access;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Picks a quad, four accumulators, from the second rank: four neighbours of one lane, or with PIXELS
+// Picks a quad, four accumulators, from the second rank: four neighbours of a lane, or with PIXELS
 // the same one of each lane. Each lane first gives four neighbours; both ways begin there.
 module array_quad (
   input  logic [1855:0] results,         // 4 lanes x 16 results of 29 bits

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three nested loops over the steps of a command. Each part of the array runs through the steps at
-// its own pace: loads are ahead of sums, sums ahead of results. So each part has its own counter.
+// its own pace: loads are ahead of sums, sums ahead of results. Therefore each part has a counter of its own.
 module array_steps (
   input  logic clock, start, enable, advance,
   input  logic [17:0] outer_count, middle_count, inner_count,

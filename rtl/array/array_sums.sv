@@ -25,7 +25,7 @@ module array_sums (
   // progress
   output logic [6:0] freed,
   output logic [1:0] sums_group,
-  // of the window, for the next group's pixels: rows that are done, rows that are done as far as
+  // of the window, for the next group's pixels: done rows, rows done as far as
   // columns_done
   output logic [15:0] rows_done, rows_begun,
   output logic [7:0] columns_done);

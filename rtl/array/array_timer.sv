@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the cycles of a command as section 3.5 of the manual has them. The first cycle is the one
+// Counts the cycles of a command by section 3.5 of the manual. The first cycle is the one
 // with start.
 module array_timer (
   input  logic clock, reset, enable, start,

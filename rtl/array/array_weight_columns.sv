@@ -7,8 +7,8 @@ module array_weight_columns (
   output logic [17:0] column_quads,      // of all blocks
   output logic [2:0] first_quads, last_quads);
 
-  logic [17:0] quads;                    // that hold a channel
-  logic [1:0] rest;                      // quads in a block that is not full, else 0
+  logic [17:0] quads;                    // with a channel
+  logic [1:0] rest;                      // quads in a partly filled block, else 0
   logic narrow;                          // the last block has fewer columns
   assign quads = (18'(channels) + 18'd3) >> 2;
   assign rest = quads[1:0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetches the weights that stream past the lanes, and holds them in a queue of two wide words.
+// Fetches the weights for the lanes, and holds them in a queue of two wide words.
 // A step takes one pass over the weights of its block of channels. A row of weights has 16 columns,
 // in the last block perhaps only 4 or 8: a wide word holds two, four or eight rows.
 module array_weights (
@@ -23,7 +23,7 @@ module array_weights (
   logic [16:0] runs_left, here, block_start;
   logic [2:0] quads;                     // columns of a row, in fours
   logic [3:0] rows, most_rows;           // of the access
-  logic [3:0] filled;                    // quads of the access that are weights of this step
+  logic [3:0] filled;                    // quads of the access with weights of this step
   logic active;
   array_steps steps (.clock, .start, .enable, .advance(granted && step_end),
     .outer_count(setup.outer), .middle_count(setup.middle), .inner_count(setup.inner),
@@ -69,7 +69,7 @@ module array_weights (
   // --- The queue. Its words are numbered modulo 2.
   typedef struct packed {
     logic [2:0] quads;                   // of a row
-    logic [3:0] filled;                  // quads of the word that are weights
+    logic [3:0] filled;                  // quads of the word with weights
   } shape_t;
   logic [7:0][31:0] word_0, word_1, word;
   shape_t shape_0, shape_1, shape, arriving;
@@ -87,7 +87,7 @@ module array_weights (
   assign request = active && 3'(count) + 3'(in_flight) - 3'(pop) < 2;
 
   // A row begins at a multiple of its length, so its quads differ only in the lower bits of their
-  // place. Columns that a narrow row does not have are those of channels that do not exist.
+  // place. A narrow row lacks only columns of channels that do not exist.
   for (genvar i = 0; i < 4; i++) begin : quad
     logic [2:0] even_quad, odd_quad;
     assign even_quad = place | 3'(i);

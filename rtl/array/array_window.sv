@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads the columns under a depthwise kernel. The operand file keeps the columns of the present
-// group as a ring; each group of pixels needs only the columns that the kernel newly covers.
+// group as a ring; each group of pixels needs only the columns newly under the kernel.
 // Lane i computes output row i of a strip: pixel row p of a column belongs to its kernel row ky
-// if p = i * stride_y + ky * dilation_y. A pixel goes to every lane that needs it.
+// if p = i * stride_y + ky * dilation_y. A pixel goes to every lane with a use for this row.
 // Pixel rows are loaded from the top, so that the sums can follow the loads from the top as well,
 // and the loads for the next group follow the sums of the present one.
 module array_window (
@@ -12,7 +12,7 @@ module array_window (
   input  array_pkg::setup_t setup,
   // verilator lint_on UNUSEDSIGNAL
   input  logic [1:0] sums_group,         // groups summed, modulo 4
-  input  logic [15:0] rows_done, rows_begun,   // what the sums are through with
+  input  logic [15:0] rows_done, rows_begun,   // rows behind the sums
   input  logic [7:0] columns_done,
   output logic request, access,
   output logic [16:0] address,
@@ -23,9 +23,9 @@ module array_window (
   output logic [23:0] write_rows,
   output logic [127:0] write_data,
   output logic [1:0] loaded_group,       // groups loaded, modulo 4
-  output logic [15:0] loaded_rows,       // pixel rows loaded of the group after those
-  output logic [7:0] loaded_columns,     // columns that are there in the row after those
-  output logic [7:0] old_columns,        // columns that the group has from the group before
+  output logic [15:0] loaded_rows,       // pixel rows loaded of the group after these rows
+  output logic [7:0] loaded_columns,     // columns there in the row after these rows
+  output logic [7:0] old_columns,        // columns kept from the group before
   output logic [17:0] block);            // of channels
 
   logic inner_last, middle_last, done, unused_last, column_end, group_end;
@@ -118,7 +118,7 @@ module array_window (
     end
   end
 
-  // --- Which lanes need this pixel row, and where.
+  // --- The lanes for this pixel row, and the places.
   logic [3:0] needed;
   logic [23:0] rows;
   for (genvar lane = 0; lane < 4; lane++) begin : lanes
@@ -146,7 +146,7 @@ module array_window (
     end
   end
 
-  // --- The data, one cycle later.
+  // --- The data, a cycle later.
   logic [7:0] next_old;
   logic arrives, arrives_access, arrives_row, arrives_group;
   logic [3:0] arrives_lanes;

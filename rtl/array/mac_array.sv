@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The MAC array of a processing element: section 3 of the hardware manual.
 // The parts run at their own pace and wait for each other: loads for operands, sums for loads,
-// results for sums. The timer counts the cycles that the manual promises, and the command ends when
-// they are over; assertions say that all the work is done by then.
+// results for sums. The timer counts the manual's cycles, and the command ends when
+// they are over; assertions hold all work to this end.
 module mac_array #(parameter int SRAM_BYTES = 131072) (
   input  logic clock, reset,
   input  logic enable,
