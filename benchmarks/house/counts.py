@@ -17,7 +17,8 @@ POINTING = frozenset(("it", "its", "one", "ones", "so", "such", "that", "them", 
 """Words that refer to a noun elsewhere in the text."""
 OF_C = (".c", ".h", ".S", ".sv", ".cs")
 """Suffixes of files with comments as in C."""
-PROSE = {"kit": 3} | dict.fromkeys("docs firmware rtl templates tests benchmarks boards examples".split(), 1)
+_FOLDERS = ("docs", "firmware", "rtl", "templates", "tests", "benchmarks", "boards", "examples")
+PROSE = {"kit": 3} | dict.fromkeys(_FOLDERS, 1)
 """Folders whose prose is counted, and how many parts of a path name a row: rooms for `kit/`."""
 
 Figure = int | float
