@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -117,6 +118,21 @@ def test_bounds_with_many_weight_tiles_and_bands_are_not_above_their_plans(net: 
         for batch in (whole, replace(whole, bands=bands_for(problem.graph, board, whole.groups[0]))):
             for name, bound, figure in figures(problem, batch):
                 assert bound <= figure, name
+
+
+@pytest.mark.parametrize("room", [None, 0])
+def test_bounds_with_each_op_on_a_pe_of_its_own_and_bands_are_not_above_their_plans(room: int | None) -> None:
+    """The PE of the bands' second op begins after the first band. Weight tiles of any size may be faster together than
+    the whole."""
+    problem = problem_of(inverted())
+    tiles = on_one_pe(problem.graph, 0).items()
+    group = {name: tuple(replace(tile, pe=pe) for tile in own) for pe, (name, own) in enumerate(tiles, 1)}
+    ops = frozenset(op.name for op in problem.net.ops if len(op.inputs) == 3)
+    for names, count in product((frozenset[str](), ops), (1, 2, 6)):
+        stream = StreamWeights(names, 512, 2, room)
+        batch = Batch((group,), stream=stream, prefetchers=(0,), bands={"conv2d1": count} if count > 1 else {})
+        for name, bound, figure in figures(problem, batch):
+            assert bound <= figure, name
 
 
 def test_orders_are_in_pages_on_the_roots_chip_alone() -> None:

@@ -55,6 +55,11 @@ class StreamWeights:
         """Bytes for a PE's weight tiles where room is least."""
         return self.tile_bytes * self.tiles
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The least and the largest target size of a weight tile in bytes."""
+        return self.tile_bytes, self.tile_bytes if self.room is None else MOST_WEIGHT_TILE_BYTES
+
     def of(self, ops: Iterable[str]) -> StreamWeights:
         """The same strategy for the constants of these ops."""
         return replace(self, ops=frozenset(ops))
@@ -88,9 +93,15 @@ def cut_in_weight_tiles(box: Box, size: Callable[[Box], int], weight_tile_bytes:
     than these.
     """
     count = -(-size(box) // weight_tile_bytes)
-    cuts = [_cut(box, max(box.shape[-1] // count // grain, 1) * grain) for grain in GRAINS]
+    cuts = [_cut(box, width) for width in widths(box.shape[-1], [count])]
     worth = cuts[0], *(parts for parts in cuts[1:] if 8 * size(parts[0]) <= 7 * size(cuts[0][0]))
     return next((parts for parts in worth if size(parts[0]) <= most), worth[-1])
+
+
+def widths(channels: int, counts: Iterable[int]) -> Iterable[int]:
+    """The channels of a weight tile in each grain, the widest first, for any number in `counts` of weight tiles."""
+    wanted = (max(channels // count // grain, 1) * grain for count in counts for grain in GRAINS)
+    return dict.fromkeys(min(width, channels) for width in wanted)
 
 
 def _cut(box: Box, step: int) -> list[Box]:

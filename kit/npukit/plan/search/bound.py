@@ -17,11 +17,11 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.channel_bands import between, in_bands
 from npukit.plan.batch.live_bytes import most_at_once
 from npukit.plan.batch.schedule import ends_of, output_bytes
-from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, MOST_WEIGHT_TILE_BYTES, cut_in_weight_tiles
+from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, cut_in_weight_tiles, widths
 from npukit.plan.emit.emitter import command_bytes, constants_of, resident_bytes, streamed_bytes
 from npukit.plan.emit.messages import descriptor_bytes
 from npukit.plan.emit.regions import Ends, Regions, copies_to, regions_of, transfers_of
-from npukit.plan.ir.assignment import Assignment, useful
+from npukit.plan.ir.assignment import Assignment, Tile, useful
 from npukit.plan.ir.plan import MemoryUse
 from npukit.plan.predict.memory import (
     CODE_BYTES,
@@ -50,15 +50,44 @@ weight tile arrives while the other is in use."""
 
 
 def least_cycles(problem: Problem, batch: Batch) -> float:
-    """A lower bound on the cycles per frame: the busiest PE of a group, and for a single frame the longest path."""
+    """A lower bound on the cycles per frame: the busiest PE of a group, and for a single frame the longest path. The
+    path has only the first band of an op whose result goes band by band."""
     group, busy = useful(problem.graph, batch.groups[0]), Counter[int]()
-    least, most = dict[str, int](), dict[str, int]()
+    least, most, cycles = dict[str, int](), dict[str, int](), _least_cycles_of(problem, batch)
+    banded = in_bands(problem.graph, group, batch.bands)
     for op in problem.graph.ops:
-        costs = [(tile.pe, problem.cost(op, tile.box, tile.pe).cycles) for tile in group[op.name]]
-        busy.update(dict(costs))
-        least[op.output], most[op.output] = (edge([c for _, c in costs] or [0]) for edge in (min, max))
+        tiles, parts = group[op.name], [cycles(op, part) for part in banded[op.name]]
+        taken = [sum(parts[number :: len(tiles)]) for number in range(len(tiles))]
+        for tile, spent in zip(tiles, taken, strict=True):
+            busy[tile.pe] += spent
+        awaited = parts[: len(tiles)] if op.name in batch.bands else taken
+        least[op.output], most[op.output] = min(awaited, default=0), max(awaited, default=0)
     per_frame = max(busy.values()) / len(batch.groups)
     return per_frame if batch.frames > 1 else max(per_frame, _longest_path(problem.graph, least, most))
+
+
+def _least_cycles_of(problem: Problem, batch: Batch) -> Callable[[Op, Tile], int]:
+    """The function for the least cycles of a tile: weight tiles together may take fewer than the whole."""
+    known: dict[tuple[str, tuple[int, ...], int | None], int] = {}
+
+    def of_tile(op: Op, tile: Tile) -> int:
+        if op.name not in batch.stream.ops:
+            return problem.cost(op, tile.box, tile.pe).cycles
+        key = op.name, tile.box.shape, tile.pe if op.engine == CORE else None
+        if key not in known:
+            known[key] = in_weight_tiles(op, *key[1:])
+        return known[key]
+
+    def in_weight_tiles(op: Op, shape: tuple[int, ...], pe: int | None) -> int:
+        def cycles(width: int) -> int:
+            return problem.cost(op, Box.whole((*shape[:-1], width)), pe).cycles if width else 0
+
+        size = max(streamed_bytes(problem.engines[op.engine], problem.cost(op, Box.whole(shape), pe)), 1)
+        least, most = batch.stream.sizes
+        found = widths(shape[-1], range(-(-size // most), -(-size // least) + 1))
+        return min(shape[-1] // width * cycles(width) + cycles(shape[-1] % width) for width in found)
+
+    return of_tile
 
 
 def _longest_path(graph: Graph, least: Mapping[str, int], most: Mapping[str, int]) -> int:
@@ -166,8 +195,7 @@ def _in_place(graph: Graph, engines: Engines, group: Assignment) -> frozenset[in
 
 def _cut_of(problem: Problem, batch: Batch) -> _Cut:
     """The function for a batch's tiles, with as few and as small weight tiles as possible."""
-    stream, filled = batch.stream, batch.stream.room is not None
-    least, most = stream.tile_bytes, MOST_WEIGHT_TILE_BYTES if filled else stream.tile_bytes
+    stream, filled, (least, most) = batch.stream, batch.stream.room is not None, batch.stream.sizes
     known: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
 
     def cut_anew(op: Op, box: Box) -> tuple[int, int]:
