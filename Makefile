@@ -10,7 +10,8 @@
 # make kinds-of-pe  networks on RISC-V PEs and on PEs that are not alike: make kinds-of-pe MODEL="FILE ..."
 # make ten-minutes  a wake word and silero-vad, exact over ten minutes: make ten-minutes WAKE_WORD=FILE SILERO=FILE
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
-# make rtl         the MAC array in SystemVerilog beside the numpy model: 10,000 random chains; needs Verilator
+# make rtl         the MAC array in SystemVerilog: 10,000 random chains beside the numpy model; then networks beside the
+#                  manual's cycles: make rtl MODELS=FOLDER_OF_MODELS; needs Verilator
 # make docs        the site of README, docs/ and the other pages, in out/site; a broken link fails
 # make lint        ruff and pyright
 # make wheel       dist/npukit-*.whl, dist/npukit_emulator-*.whl and dist/npukit_mla-*.whl
@@ -79,6 +80,7 @@ ten-minutes: $(VENV)/installed-for-development
 
 rtl: $(VENV)/installed-for-development
 	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/random_commands.py
+	$(BIN)/python benchmarks/rtl/manual.py $(MODELS)
 
 figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write

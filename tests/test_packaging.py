@@ -23,7 +23,9 @@ from helpers import CHECKOUT
 from npukit import __version__
 
 MODEL = DIGITS / "digits_int8.tflite"
-SOURCES = {"kit/npukit": "npukit"} | {name: f"npukit/data/{name}" for name in ("templates", "firmware", "boards")}
+SOURCES = {"kit/npukit": "npukit"} | {
+    name: f"npukit/data/{name}" for name in ("templates", "firmware", "boards", "rtl")
+}
 
 OTHERS = (
     ("npukit_emulator", (".py", ".c", ".h", "COPYING"), "licenses/COPYING"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -255,7 +255,7 @@ def validate(
     with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults)), shown) as target:
         found = compare(target, net, built.plan(), chosen, schedule, shown)
         check_memory(target.session, built)
-        found = located(target, net, built.plan(), chosen, found)
+        found = replace(located(target, net, built.plan(), chosen, found), rtl_works=target.rtl_works)
     keep_results(built, shown, validation=found.to_json())
     return found
 
@@ -362,22 +362,30 @@ def bench(
     >>> npukit.bench("out/digits", frames=1).layers[0].title
     'stem_out'
     """
-    from npukit.measure.bench import bench as measure
-    from npukit.measure.target import open_target
-    from npukit.measure.trace import timeline_of
+    from npukit.measure.target import C_MODELS, RTL
     from npukit.report.page import keep_bench
 
     built, shown = load(folder), visible(progress)
-    net, plan = built.net(), built.plan()
-    count, clock = None if inputs is None else max(frames, 2), built.board.core.clock_hz
-    cases = _cases(built, net, inputs, None, count, stream=stream)
-    with open_target(built, on, progress=shown) as target:
-        one_chip = plan.frames_of_all == plan.frames
-        seen = timeline_of(built, cases, 1) if target.name == "emulator" and one_chip else None
-        rate = built.manifest.options["frames_per_second"]
-        measured = measure(target, net, plan, cases, clock, frames, shown, seen, rate)
+    count = None if inputs is None else max(frames, 2)
+    cases = _cases(built, built.net(), inputs, None, count, stream=stream)
+    measured = _bench(built, cases, on, frames, shown)
+    if on == RTL:
+        measured = replace(measured, manual=_bench(built, cases, C_MODELS, frames, shown))
     keep_bench(built, measured, shown)
     return measured
+
+
+def _bench(built: Build, cases: Cases, on: str | None, frames: int, shown: Progress) -> Bench:
+    from npukit.measure.bench import bench as measure
+    from npukit.measure.target import open_target
+    from npukit.measure.trace import timeline_of
+
+    net, plan, clock = built.net(), built.plan(), built.board.core.clock_hz
+    with open_target(built, on, progress=shown) as target:
+        one_chip = plan.frames_of_all == plan.frames
+        seen = timeline_of(built, cases, 1, target.name) if target.emulator and one_chip else None
+        rate = built.manifest.options["frames_per_second"]
+        return measure(target, net, plan, cases, clock, frames, shown, seen, rate)
 
 
 def trace(

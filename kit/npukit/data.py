@@ -22,7 +22,7 @@ def ways_to_install(name: str) -> list[str]:
 
 
 def data_folder(name: str) -> Path:
-    """The folder `templates`, `firmware` or `boards`."""
+    """The folder `templates`, `firmware`, `boards` or `rtl`."""
     installed = _PACKAGE / "data" / name
     return installed if installed.is_dir() else _PACKAGE.parents[1] / name
 

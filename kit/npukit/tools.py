@@ -40,6 +40,7 @@ class _Program:
 PROGRAMS = (
     *(_Program(each.gcc, f"compiling for {each.title}", f"apt install {each.gcc_package}") for each in ARCHITECTURES),
     *(_Program(each.qemu, f"--on qemu for {each.title}", f"apt install {each.qemu_package}") for each in ARCHITECTURES),
+    _Program("verilator", "--on rtl", "apt install verilator"),
     _Program("renode", "--on renode", "https://renode.io"),
     _Program("renode-test", "tests of project/renode", "https://renode.io"),
     _Program("openocd", "npukit flash", "apt install openocd"),

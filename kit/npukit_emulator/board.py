@@ -152,20 +152,33 @@ class EmulatedBoard:
             self._core.mesh_set_core(self._mesh, pe, model, number, refill_cycles, decode)
 
     def _attach(
-        self, name: str, base: int, figures: Mapping[str, int], library: str | None, lacking: Sequence[int]
+        self,
+        name: str,
+        base: int,
+        figures: Mapping[str, int],
+        library: str | None,
+        lacking: Sequence[int],
+        rtl: str | None = None,
     ) -> None:
         """Add an accelerator to all PEs except `lacking`. `library`: a third party's model; npukit's own models are in
-        the core."""
+        the core. `rtl`: a library with the device in RTL. The device then does the work, and must do as the model."""
+        model = self._model(name, library)
+        array = self._keep(figure_array(figures))
+        device = self._model(name, rtl) if rtl else model
+        _check(self._core.mesh_add_accelerator(self._mesh, base, device, array, len(array)))
+        if rtl:
+            self._core.mesh_set_beside(self._mesh, model)
+        for pe in lacking:
+            self._core.mesh_set_lacking(self._mesh, self._pe(pe))
+
+    def _model(self, name: str, library: str | None) -> int:
+        """The address of the accelerator's `struct device_model` in a library, by default in the core."""
         models = _library(Path(library)) if library else self._core
         try:
             model = ctypes.c_char.in_dll(models, f"{name}_device")
         except ValueError:
             raise CannotStart(f"the emulator has no model of the accelerator {name}") from None
-        array = self._keep(figure_array(figures))
-        address = ctypes.addressof(self._keep(model))
-        _check(self._core.mesh_add_accelerator(self._mesh, base, address, array, len(array)))
-        for pe in lacking:
-            self._core.mesh_set_lacking(self._mesh, self._pe(pe))
+        return ctypes.addressof(self._keep(model))
 
     def _add_rule(self, kind: str, address: int, value: int) -> None:
         if not self._core.mesh_add_rule(self._mesh, RULES.index(kind), address, value):
@@ -277,6 +290,10 @@ class EmulatedBoard:
         buffer = ctypes.create_string_buffer(max(size, 1))
         count = self._core.mesh_alone_take(self._mesh, self._pe(pe), buffer, size)
         return buffer.raw[:count]
+
+    def compared(self) -> dict[str, int]:
+        """Works of devices in RTL so far, each equal to the model's."""
+        return {"count": self._core.mesh_compared(self._mesh)}
 
     def take_trace(self) -> bytes:
         """The next part of the records since the last call: entries of `struct trace_record`."""

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registers, and the chain of commands: when a command starts, ends or is at fault.
 // Convention of time: in the cycle of the doorbell STATUS still reads idle; this cycle is the first
-// of the command. A chain of n cycles reads busy in the n - 1 cycles behind, idle from then on.
+// of the command. A chain of n cycles reads busy in the n - 1 cycles behind, idle from then on. The
+// core writes the doorbell also while the array is frozen: the command then starts with the next cycle.
 module array_registers (
   input  logic clock, reset, enable,
   input  logic register_read, register_write,
@@ -9,6 +10,8 @@ module array_registers (
   input  logic [31:0] register_wdata,
   output logic [31:0] register_rdata,
   output logic event_set,
+  output logic busy,
+  output logic work_end,                 // a command has ended with the cycle before
   // the command check
   output logic check_start,
   output logic [31:0] check_address,
@@ -24,7 +27,7 @@ module array_registers (
   // every other: 28 cycles of setup less the 4 of a later command. An error shows after all 28.
   localparam logic [4:0] CheckCycles = 24, SetupCycles = 28;
 
-  logic busy, checking, running;
+  logic checking, running;
   logic [4:0] phase;
   logic [31:0] completed, busy_cycles, error_command, command;
   logic [2:0] error;
@@ -52,12 +55,14 @@ module array_registers (
       error <= 0;
       error_command <= 0;
       event_set <= 0;
+      work_end <= 0;
     end else begin
       event_set <= chain_end;
+      work_end <= command_end || (check_end && fault);
       if (accepted) begin
         busy <= 1;
         checking <= 1;
-        phase <= 1;
+        phase <= 5'(enable);
         command <= register_wdata;
       end else if (enable && checking) begin
         phase <= phase + 1;

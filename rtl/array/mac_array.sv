@@ -16,7 +16,9 @@ module mac_array #(parameter int SRAM_BYTES = 131072) (
   output logic [31:0] port_strobe,
   output logic [255:0] port_wdata,
   input  logic [255:0] port_rdata,
-  output logic event_set);
+  output logic event_set,
+  output logic busy,                     // the array wants to be clocked
+  output logic work_end);
 
   array_pkg::setup_t checked, setup;
   logic check_start, check_ready, load, start, over, period_end, finished;
@@ -29,7 +31,7 @@ module mac_array #(parameter int SRAM_BYTES = 131072) (
 
   // --- Control.
   array_registers registers (.clock, .reset, .enable, .register_read, .register_write,
-    .register_offset, .register_wdata, .register_rdata, .event_set, .check_start, .check_address,
+    .register_offset, .register_wdata, .register_rdata, .event_set, .busy, .work_end, .check_start, .check_address,
     .check_ready, .check_error, .load, .start, .next(setup.next), .finished(over && finished));
   logic [16:0] command_address;
   array_command_check #(.SRAM_BYTES(SRAM_BYTES)) check (.clock, .reset, .enable,

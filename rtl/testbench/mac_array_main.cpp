@@ -149,9 +149,12 @@ int main(int argc, char **argv) {
     uint32_t before = violations;
     reset();
     uint32_t state = seed, rarely = seed % 7 + 1, frozen = 0, busy = 0;
+    bool enable = !seed || random_word(state) >> 8 & rarely;
+    array->enable = enable;
+    frozen += !enable;
     write_register(0, doorbell);
     for (;; busy++) {
-      bool enable = !seed || random_word(state) >> 8 & rarely;
+      enable = !seed || random_word(state) >> 8 & rarely;
       array->enable = enable;
       if (!(read_register(4) & 1)) break;
       if (events) { fprintf(stderr, "the event of a busy array\n"); violations++; break; }

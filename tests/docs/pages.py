@@ -49,6 +49,7 @@ RUN_ELSEWHERE = {
     "--tracker 192.": "the tracker of another machine: tests/farm",
     "--gdb": "waits for gdb: tests/emulator/test_gdb.py",
     "renode": "Renode, or a port that it opens: tests/emulator/renode",
+    "--on rtl": "a build of the reader's: tests/emulator/test_rtl.py",
     "socket://": "Renode, or a port that it opens: tests/emulator/renode",
     "my_npu": "in the folder that `new` leaves: tests/accel/test_new_accelerator.py",
     "my-m33": "in the folder that `new` leaves: tests/end_to_end/test_own_board.py",

@@ -47,7 +47,7 @@ BuildFolder = Annotated[
     Path, typer.Argument(metavar="BUILD", rich_help_panel="Model", help="A folder made by npukit build.")
 ]
 On = Annotated[
-    str | None, target("--on", metavar="WHERE", help="emulator, renode, qemu, serial, or the port of a device.")
+    str | None, target("--on", metavar="WHERE", help="emulator, rtl, renode, qemu, serial, or the port of a device.")
 ]
 Models = Annotated[
     list[Path],

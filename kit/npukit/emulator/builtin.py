@@ -20,7 +20,7 @@ from npukit.board.cores import CORES
 from npukit.board.noc import DRAM
 from npukit.board.registers import UartRegisters
 from npukit.emulator.fault_plan import FaultPlan
-from npukit.emulator.faults import AddressNames, explain, in_words
+from npukit.emulator.faults import DIFFERS, AddressNames, explain, in_words
 from npukit.emulator.messages import last_messages
 from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
@@ -62,7 +62,7 @@ class Emulator:
 
     `models`: models of accelerators outside npukit, by the accelerator's name: C files, or shared libraries compiled
     from them, with a `const struct device_model NAME_device` (`npukit_emulator/core/device.h`). `dram`: initial
-    contents of the DRAM of these `chips`.
+    contents of the DRAM of these `chips`. `rtl`: libraries of accelerators in RTL (`rtl.py`), by name.
     """
 
     _debugged: int | None = None
@@ -77,6 +77,7 @@ class Emulator:
         models: Mapping[str, Path] | None = None,
         dram: bytes = b"",
         *,
+        rtl: Mapping[str, Path] | None = None,
         chips: Sequence[int] = (0,),
         strict: bool = False,
         races: bool = True,
@@ -86,13 +87,14 @@ class Emulator:
         workers: int | None = None,
         seed: int = 1,
         predicted_cycles: int = 0,
+        layers: Sequence[str] = (),
     ) -> None:
         """`senders`: the PEs whose messages count each flag, as far as known, to explain waits. `asked`: the
         explanation begins at this PE, by default the PE with the link.
 
         `workers`: cores of this machine to run PEs on, by default all; results do not depend on the number. `seed`: of
         the random bytes in every SRAM at power-on. `predicted_cycles`: of a frame; the time limit of `read` depends on
-        it.
+        it. `layers`: names of the network's layers, by tag of commands.
         """
         if "emulator" not in board.runs_on:
             raise NpukitError(
@@ -100,10 +102,10 @@ class Emulator:
                 tries=[f"--on {other}" for other in board.runs_on],
             )
         self._board = board
-        self._models = dict(models or {})
+        self._models, self._rtl = dict(models or {}), dict(rtl or {})
         self._strict, self._races, self._plan, self._senders = strict, races, plan, dict(senders or {})
         self._asked = board.root_pe if asked is None else asked
-        self._seed, self._now = seed, 0
+        self._seed, self._now, self._layers = seed, 0, layers
         self._patience = Patience(predicted_cycles)
         self._outcome = ""
         self._workers = workers or os.cpu_count() or 1
@@ -181,6 +183,10 @@ class Emulator:
     def trace(self, on: bool, marks: Mapping[int, Sequence[int]] = {}) -> None:
         """Start or stop the trace. `marks`: by PE the instructions whose execution is recorded, given once."""
         self._worker.ask("trace", on=on, marks=[(pe, sorted(addresses)) for pe, addresses in marks.items()])
+
+    def compared(self) -> int:
+        """Works of accelerators in RTL so far, equal to the C models' in bytes and cycles."""
+        return self._worker.ask("compared")[0]["count"]
 
     def traced(self) -> TraceRecords:
         """Trace records since the last call."""
@@ -271,12 +277,13 @@ class Emulator:
         self._worker.ask("reset", pes=[self._board.root_pe] if self._board.shares_memory else pes)
 
     def _accelerator(self, slot: AcceleratorSlot) -> dict[str, Any]:
-        library = self._models.get(slot.name)
+        library, rtl = self._models.get(slot.name), self._rtl.get(slot.name)
         return {
             "name": slot.name,
             "base": slot.base,
             "figures": slot.figures,
             "library": str(library.resolve()) if library else None,
+            "rtl": str(rtl) if rtl else None,
             "lacking": sorted(self._board.lacking.get(slot.name, ())),
         }
 
@@ -310,7 +317,15 @@ class Emulator:
 
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
         programs = AddressNames(self._elf, [slot.name for slot in self._board.accelerator if slot.base is not None])
-        return explain(fault, self._names(fault["pe"]), programs, self._worker.ask("notes")[0]["notes"])
+        notes, layer = self._worker.ask("notes")[0]["notes"], self._layer(fault)
+        return explain(fault, self._names(fault["pe"]), programs, notes, layer)
+
+    def _layer(self, fault: dict[str, Any]) -> str:
+        """The layer of a command in which RTL and model differ, by the tag in the upper half of the second word."""
+        if fault["kind"] != DIFFERS or not self._layers:
+            return ""
+        tag = int.from_bytes(self.read_memory(fault["pe"], fault["address"] + _TAG, 2), "little")
+        return self._layers[tag] if tag < len(self._layers) else ""
 
     def _elf(self, pe: int) -> Path | None:
         return next((image.elf for image in self._images if pe in image.pes), None)
@@ -331,6 +346,8 @@ def _most_memory(board: Board) -> int:
     return EMULATOR + board.pe_count * (_MEMORY_OF_A_PE + _TIMES_SRAM * sram) + chips * dram
 
 
+_TAG = 6
+"""Offset of the tag in a command: boards/pe-mesh.md, section 3.2."""
 _MOST_RECEIVED = 256
 _MESH_UART = UartRegisters(receive=0, send=0, readable=(4, 1), writable=(4, 2))
 """`boards/pe-mesh.md`, section 5."""

@@ -39,7 +39,7 @@ _KINDS = {
 }
 """Texts by `enum fault_kind` in npukit_emulator/core/pe.h."""
 
-_CHANGED, _RACE = 24, 23
+_CHANGED, _RACE, DIFFERS = 24, 23, 25
 _CORE, _FETCH, _LANDING, _WORK, _WINDOW_LOAD, _WINDOW_STORE = range(1, 7)
 """`enum deed_kind` in npukit_emulator/core/races.h."""
 _LR, _PC = 14, 15
@@ -71,13 +71,21 @@ class CoreFault(NpukitError):
         self.pe = pe
 
 
-def explain(fault: dict[str, Any], names: Sequence[str], programs: AddressNames, notes: Sequence[Note]) -> CoreFault:
-    """The error for a fault: the PE, the place and the reason. `names`: of the registers."""
+def explain(
+    fault: dict[str, Any], names: Sequence[str], programs: AddressNames, notes: Sequence[Note], layer: str = ""
+) -> CoreFault:
+    """The error for a fault: the PE, the place and the reason. `names`: of the registers. `layer`: of the command
+    with a difference between RTL and model."""
     pe, registers = fault["pe"], fault["registers"]
     facts = [f"registers: {in_words(names, registers)}", *last_messages(notes, (pe,))]
     if fault["kind"] == _RACE:
         sides = {side["pe"] for side in fault["race"]["sides"]}
         return CoreFault(f"PE {pe} stopped: {race_text(fault['race'], programs)}", pe, last_messages(notes, sides))
+    if fault["kind"] == DIFFERS:
+        device, command = programs.accelerators[fault["other"]], programs.object(pe, fault["address"])
+        work = f"layer {layer}, command {command}" if layer else f"the command {command}"
+        told = f"the RTL of {device} differs from its model in {work}: {fault['what']}"
+        return CoreFault(f"PE {pe} stopped: {told}", pe, facts)
     elf = programs.elf(pe)
     function = where(elf, fault["address"]) if elf and fault["kind"] == _CHANGED else ""
     why = _KINDS[fault["kind"]].format(**fault, function=f", {function}," if function else "")

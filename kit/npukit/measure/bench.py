@@ -97,10 +97,14 @@ class Bench:
     timeline: Timeline | None = None
     frame: FrameTable | None = None
     """The rows of the frame in the timeline."""
+    manual: Bench | None = None
+    """The same frames with the C models, by the hardware manual's cycles. None except for a measurement in RTL."""
 
     def to_json(self) -> dict[str, Any]:
         rows = frame_table.to_json(self.frame) if self.frame else []
-        return {**asdict(replace(self, timeline=None, frame=None)), "frame": rows}
+        told = {**asdict(replace(self, timeline=None, frame=None, manual=None)), "frame": rows}
+        told["manual"] = self.manual.to_json() if self.manual else None
+        return told
 
     def _repr_html_(self) -> str:
         rows = [(each.name, each.engine, each.cycles, each.predicted_cycles, each.instructions) for each in self.layers]
@@ -114,7 +118,9 @@ class Bench:
         pes = tuple(PeCost(**pe) for pe in found["pes"])
         energy = tuple(FrameEnergy(**each) for each in found["energy"])
         frame = frame_table.from_json(found["frame"]) if found["frame"] else None
-        return cls(**{**found, "layers": layers, "pes": pes, "energy": energy, "frame": frame})
+        manual = cls.from_json(found["manual"]) if found.get("manual") else None
+        parts = {"layers": layers, "pes": pes, "energy": energy, "frame": frame, "manual": manual}
+        return cls(**{**found, **parts})
 
 
 def bench(

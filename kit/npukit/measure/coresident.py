@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from npukit.link.companions import CompanionSession, run_together
@@ -51,7 +51,10 @@ def validate_coresident(
             build = builds[name]
             progress.stage(f"network {name}")
             chosen = first_cases(_golden(build), cases)
-            found[name] = compare(target, build.net(), build.plan(), chosen, seed, progress)
+            before = target.rtl_works
+            compared = compare(target, build.net(), build.plan(), chosen, seed, progress)
+            works = None if before is None else (target.rtl_works or 0) - before
+            found[name] = replace(compared, rtl_works=works)
     return found
 
 
@@ -65,7 +68,7 @@ def bench_coresident(
             build = builds[name]
             progress.stage(f"network {name}")
             net, plan, cases = build.net(), build.plan(), _golden(build)
-            seen = timeline_of(build, cases, 1) if target.name == "emulator" and plan.frames == 1 else None
+            seen = timeline_of(build, cases, 1, target.name) if target.emulator and plan.frames == 1 else None
             alone[name] = bench(target, net, plan, cases, build.board.core.clock_hz, frames, progress, seen)
         progress.stage("all networks at once")
         counts = {name: _frames(builds[name], len(builds)) for name in builds}

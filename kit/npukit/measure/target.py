@@ -1,4 +1,4 @@
-"""Targets of a build: the built-in emulator, Renode, QEMU, or a device on a serial port."""
+"""Targets of a build: the built-in emulator, also with RTL, Renode, QEMU, or a device on a serial port."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from npukit.board.board import Board
 from npukit.emulator.builtin import Emulator
@@ -16,6 +17,7 @@ from npukit.emulator.here import usual
 from npukit.emulator.qemu import QemuMachine
 from npukit.emulator.renode.machine import RenodeMachine
 from npukit.emulator.renode.render import Dram
+from npukit.emulator.rtl import rtl_libraries
 from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
 from npukit.link.companions import CompanionSession, SharedLink
@@ -38,7 +40,10 @@ _PATIENT_SECONDS = 86_400.0
 """Seconds for an answer while a debugger stops the firmware."""
 
 
-EMULATORS = ("emulator", "renode", "qemu")
+C_MODELS, RTL = "emulator", "rtl"
+"""The built-in emulator: with C models of accelerators, and with accelerators in RTL beside the models."""
+
+EMULATORS = (C_MODELS, RTL, "renode", "qemu")
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,11 @@ class Target:
     @cached_property
     def _counters(self) -> Counters:
         return self.session.counters()
+
+    @property
+    def rtl_works(self) -> int | None:
+        """Works of accelerators in RTL so far, equal to the C models' in bytes and cycles. None without RTL."""
+        return self.emulator.compared() if self.emulator and self.name == RTL else None
 
     @property
     def unit(self) -> str:
@@ -108,7 +118,7 @@ def open_target(
 def _patience(name: str, emulation: Emulation) -> float:
     if emulation.debugger:
         return _PATIENT_SECONDS
-    seconds = {"emulator": EMULATED_SECONDS, "renode": PROGRAM_SECONDS, "qemu": PROGRAM_SECONDS}
+    seconds = {C_MODELS: EMULATED_SECONDS, RTL: EMULATED_SECONDS, "renode": PROGRAM_SECONDS, "qemu": PROGRAM_SECONDS}
     return seconds.get(name, ANSWER_SECONDS)
 
 
@@ -152,7 +162,7 @@ def _fill_dram(build: Build, name: str, session: Session) -> None:
 
 def start(build: Build, name: str, emulation: Emulation = Emulation(), progress: Progress = SILENT) -> Transport:
     """Start the build on an emulator, or open the line to a device with the build."""
-    if name != "emulator" and (emulation.faults or emulation.debugger):
+    if name != C_MODELS and (emulation.faults or emulation.debugger):
         raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
     if name not in EMULATORS:
         return open_serial(name, build.board.uart, progress)
@@ -163,7 +173,7 @@ def start(build: Build, name: str, emulation: Emulation = Emulation(), progress:
     if name == "renode":
         data = build.dram()
         return RenodeMachine(build.board, build.images(), Dram(data, build.manifest.chips) if data else None)
-    return _built_in(build, emulation)
+    return _built_in(build, emulation, rtl_libraries(build.board, progress) if name == RTL else None)
 
 
 def _refuse_what_only_others_run(build: Build, name: str) -> None:
@@ -173,14 +183,14 @@ def _refuse_what_only_others_run(build: Build, name: str) -> None:
             f"only hardware runs this build: {build.only_on_hardware} has no model for emulators",
             tries=["--on serial", "npukit export BUILD -o LIBRARY, for the firmware of a board that has it"],
         )
-    if name not in build.board.runs_on:
+    if (C_MODELS if name == RTL else name) not in build.board.runs_on:
         raise NpukitError(
             f"board {build.board.name} does not run on {name}",
             tries=[f"--on {other}" for other in build.board.runs_on],
         )
 
 
-def _built_in(build: Build, emulation: Emulation) -> Transport:
+def _built_in(build: Build, emulation: Emulation, rtl: Mapping[str, Path] | None) -> Transport:
     parts = build.board, build.images(), build.models(), build.dram() or b""
     senders = {key: pes for plan in build.plans() for key, pes in senders_of(plan).items()}
     chips = build.manifest.chips
@@ -190,6 +200,8 @@ def _built_in(build: Build, emulation: Emulation) -> Transport:
     return Emulator(
         *parts,
         chips=chips,
+        rtl=rtl,
+        layers=[op.name for op in build.net().ops] if rtl and not build.manifest.coresident else (),
         strict=emulation.strict,
         races=emulation.races,
         plan=emulation.faults,

@@ -13,7 +13,7 @@ from npukit.measure.cases import Cases
 from npukit.measure.device_trace import record_on_device
 from npukit.measure.perfetto import perfetto
 from npukit.measure.recording import record_timeline
-from npukit.measure.target import open_target
+from npukit.measure.target import RTL, open_target
 from npukit.plan.predict.timeline import Timeline
 from npukit.project.build_folder import Build
 from npukit.writing import write_file
@@ -44,7 +44,7 @@ class Traced:
 
 def timeline_of(build: Build, cases: Cases, frames: int, on: str = EMULATOR) -> Timeline:
     """Frames of the first case, on a new emulator, or from the firmware's events on other targets."""
-    if on != EMULATOR:
+    if on not in (EMULATOR, RTL):
         build.spans()
     with open_target(build, on) as target:
         if target.emulator:

@@ -29,6 +29,10 @@ ALONE = "alone"
 """The path of a layer with separate inputs (`measure/alone.py`)."""
 
 
+_SOMETIMES = ("accuracy", "rtl_works")
+"""Fields of a validation that the JSON has only with a value."""
+
+
 @dataclass(frozen=True)
 class Mismatch:
     """The first element in which an output differs, or a tile: the `box` of a layer on one PE.
@@ -80,6 +84,8 @@ class Validation:
     """The share of cases whose first output agrees with the label, if there are labels."""
     schedules: tuple[int, ...] = ()
     """The seeds of the schedules for the repeated deployed frames: `measure/schedules.py`."""
+    rtl_works: int | None = None
+    """Works of accelerators in RTL, each equal to the C model's in bytes and cycles. None without RTL."""
 
     @property
     def passed(self) -> bool:
@@ -93,7 +99,7 @@ class Validation:
 
     def to_json(self) -> dict[str, Any]:
         told = asdict(self)
-        return {key: value for key, value in told.items() if key != "accuracy" or value is not None}
+        return {key: value for key, value in told.items() if key not in _SOMETIMES or value is not None}
 
 
 def validate(target: Target, net: Net, plan: Plan, cases: Cases, progress: Progress) -> Validation:

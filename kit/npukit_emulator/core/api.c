@@ -155,8 +155,20 @@ const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct 
     if (mesh->accelerator_count == DEVICES_PER_PE) {
         return "the board has more accelerators than the emulator can attach";
     }
-    mesh->accelerators[mesh->accelerator_count++] = (struct accelerator){base, model, figures, count};
+    mesh->accelerators[mesh->accelerator_count++] = (struct accelerator){base, model, figures, count, NULL};
     return NULL;
+}
+
+/* The accelerator added last does the same as `model`, in the same cycles. */
+void mesh_set_beside(struct mesh *mesh, const struct device_model *model)
+{
+    mesh->accelerators[mesh->accelerator_count - 1].beside = model;
+}
+
+/* Works of devices that were equal to the works of the models beside them. */
+uint64_t mesh_compared(const struct mesh *mesh)
+{
+    return mesh->compared;
 }
 
 /* Returns 0 if the board has too many rules. */
@@ -305,6 +317,7 @@ static void power_down(struct pe *pe)
     if (pe->core != NULL) {
         pe->mesh->unicorn->close(pe->core);
     }
+    devices_end(pe);
     free(pe->flags);
     free(pe->dma);
     free(pe->word_hooks);

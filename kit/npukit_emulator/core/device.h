@@ -3,6 +3,10 @@
  * Interface between the emulator and a device in a PE. An accelerator's model needs only this header: the model defines
  * a `struct device_model` and receives a `struct device_place`.
  *
+ * A model works by events or by the clock. By events, the model computes at once and asks for `finished` after its
+ * cycles. By the clock, `tick` is called for each cycle, and the device asks for the SRAM port cycle by cycle. A clocked
+ * model can be the device's own RTL.
+ *
  * Unlike the rest of this folder the header may be used under either licence, so that a model's source can be under any
  * licence of its maker's. */
 #ifndef DEVICE_H
@@ -11,7 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DEVICE_ABI = 1 };
+enum { DEVICE_ABI = 2 };
+
+/* Bytes of a wide access of the SRAM port, at a multiple of 4; most bytes of a narrow access, at any address. */
+enum { DEVICE_WIDE = 32, DEVICE_NARROW = 16 };
 
 /* A named number of the board file. */
 struct device_figure {
@@ -56,6 +63,20 @@ struct device_services {
     /* Declare the fetch of a command: the accesses declared next belong to the command. Without a fetch they belong to
      * all work requested by the last store to a register of the device. */
     device_access *fetches;
+
+    /* ---- for clocked models ---- */
+
+    /* Call `tick` for the present cycle and for each later cycle, until a `tick` returns false. */
+    void (*clock)(struct device_host *host);
+
+    /* During `tick`: whether the SRAM port is free for the device in this cycle. DMA comes first. */
+    bool (*port_free)(const struct device_host *host);
+
+    /* During `tick`: a wide or narrow access of SRAM. The access takes the port for this cycle. An address behind the
+     * end of the SRAM counts from its begin. False, without an access, unless the port is free. `strobe`: bytes to
+     * write, a bit each. */
+    bool (*port_read)(struct device_host *host, uint32_t address, uint32_t bytes, uint8_t *data);
+    bool (*port_write)(struct device_host *host, uint32_t address, uint32_t bytes, uint32_t strobe, const uint8_t *data);
 };
 
 /* The PE's side of a device: memory, services and figures. */
@@ -77,7 +98,13 @@ struct device_model {
     const char *(*start)(void *state, const struct device_place *place);
     uint32_t (*read)(void *state, uint32_t offset);
     void (*write)(void *state, uint32_t offset, uint32_t value);
+    /* For models by events; 0: none. */
     void (*finished)(void *state);
+    /* For clocked models; 0: none. A cycle c ends: the core's accesses in c have happened, `now` is c + 1, and the core
+     * sees the effects from c + 1 on. True while the device works: the next cycle is clocked as well. */
+    bool (*tick)(void *state);
+    /* The board ends; 0: nothing to free. */
+    void (*end)(void *state);
 };
 
 /* Prefix of a model's definition: `DEVICE_EXPORT const struct device_model NAME_device`. */

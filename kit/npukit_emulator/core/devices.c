@@ -36,27 +36,35 @@ static void may_be_finished(struct mesh *mesh, void *subject)
     host->pending = false;
     host->model->finished(host->state);
     assume_written(host);
+    beside_settle(host);
 }
 
 static void finish_after(struct device_host *host, uint64_t cycles)
 {
     struct mesh *mesh = host->pe->mesh;
+    const uint64_t delay = disturb_delay(host->pe);
     port_forget(host->pe);
     host->pending = true;
     host->since = mesh->now;
-    host->until = mesh->now + cycles + disturb_delay(host->pe);
+    host->until = mesh->now + cycles + delay;
+    beside_delay(host, delay);
     events_post(mesh, host->until, host->pe->number, may_be_finished, host);
 }
 
 static void set_event(struct device_host *host)
 {
-    pe_set_event(host->pe);
+    if (beside_did(host, true, 0)) {
+        pe_set_event(host->pe);
+    }
 }
 
 static void count_busy(struct device_host *host, uint64_t cycles)
 {
     struct pe *pe = host->pe;
     const uint32_t which = (uint32_t)(host - pe->devices);
+    if (!beside_did(host, false, cycles)) {
+        return;
+    }
     pe->accelerators_busy += cycles;
     trace_record(pe->mesh,
                  (struct trace_record){now(host) - cycles, now(host), TRACE_WORK, pe->number, which, 0, 0, 0});
@@ -89,7 +97,7 @@ static void undefined(struct device_host *host, const char *what, const char *of
 
 static void reads(struct device_host *host, uint32_t address, uint32_t bytes)
 {
-    races_work_accesses(host, address, bytes, false);
+    races_work_accesses(beside_device(host), address, bytes, false);
     if (!shadow_is_written(host->pe, address, bytes)) {
         fault(host, FAULT_DEVICE_UNWRITTEN, address);
     }
@@ -101,18 +109,21 @@ static void writes(struct device_host *host, uint32_t address, uint32_t bytes)
     if (watch_is_code(host->pe->mesh, host->pe->number, address, address + bytes)) {
         fault(host, FAULT_DEVICE_CODE, address);
     }
-    races_work_accesses(host, address, bytes, true);
+    races_work_accesses(beside_device(host), address, bytes, true);
     shadow_written(host->pe, address, bytes);
 }
 
 static void fetches(struct device_host *host, uint32_t address, uint32_t bytes)
 {
-    races_work_begins(host, address);
+    races_work_begins(beside_device(host), address);
+    beside_fetched(host, address);
     reads(host, address, bytes);
 }
 
-static const struct device_services services = {now,          finish_after, set_event, count_busy, report_error,
-                                                take_over,    undefined,    reads,     writes,     fetches};
+static const struct device_services services = {
+    now,    finish_after, set_event, count_busy,  report_error,    take_over,       undefined,
+    reads,  writes,       fetches,   clock_start, clock_port_free, clock_port_read, clock_port_write,
+};
 
 static uint32_t read_device(struct pe *pe, void *device, uint32_t offset)
 {
@@ -120,7 +131,8 @@ static uint32_t read_device(struct pe *pe, void *device, uint32_t offset)
     const uint32_t which = (uint32_t)(host - pe->devices);
     pe->read_address = (uint32_t)pe->mesh->accelerators[which].base + offset;
     pe->read_value = host->model->read(host->state, offset);
-    if (!host->pending) {
+    beside_read(host, offset, pe->read_value);
+    if (!beside_works(host)) {
         races_work_seen(host);
     }
     return pe->read_value;
@@ -130,27 +142,35 @@ static void write_device(struct pe *pe, void *device, uint32_t offset, uint32_t 
 {
     struct device_host *host = device;
     (void)pe;
+    beside_begin(host);
     races_work_asked(host, value);
     host->model->write(host->state, offset, value);
+    beside_write(host, offset, value);
+}
+
+/* A device, or a model beside a device with memory of its own. */
+const char *devices_create(struct pe *pe, struct device_host *host, const struct device_model *model,
+                           const struct accelerator *accelerator, uint8_t *sram)
+{
+    if (model->abi != DEVICE_ABI) {
+        return "an accelerator's model was made for another version of device.h";
+    }
+    host->pe = pe;
+    host->model = model;
+    host->state = needed(calloc(1, model->state_bytes));
+    host->place = (struct device_place){host, &services, sram, pe->mesh->figures.sram_bytes, accelerator->figures,
+                                        accelerator->figure_count, pe->written != NULL || sram != pe->sram};
+    return model->start(host->state, &host->place);
 }
 
 static const char *attach(struct pe *pe, struct device_host *host, const struct accelerator *accelerator)
 {
-    const struct figures *figures = &pe->mesh->figures;
-    if (accelerator->model->abi != DEVICE_ABI) {
-        return "an accelerator's model was made for another version of device.h";
-    }
-    host->pe = pe;
-    host->model = accelerator->model;
-    host->state = needed(calloc(1, accelerator->model->state_bytes));
-    host->place = (struct device_place){host, &services, pe->sram, figures->sram_bytes, accelerator->figures,
-                                        accelerator->figure_count, pe->written != NULL};
-    const char *complaint = host->model->start(host->state, &host->place);
-    if (complaint != NULL) {
-        return complaint;
+    const char *complaint = devices_create(pe, host, accelerator->model, accelerator, pe->sram);
+    if (complaint == NULL) {
+        complaint = beside_attach(pe, host, accelerator);
     }
     const struct bus_port port = {NULL, host, read_device, write_device, NULL, false, true, 0};
-    return bus_attach(pe, accelerator->base, REGISTER_BYTES, port);
+    return complaint != NULL ? complaint : bus_attach(pe, accelerator->base, REGISTER_BYTES, port);
 }
 
 const char *devices_attach(struct pe *pe)
@@ -162,4 +182,16 @@ const char *devices_attach(struct pe *pe)
         }
     }
     return complaint;
+}
+
+void devices_end(struct pe *pe)
+{
+    for (uint32_t i = 0; i < DEVICES_PER_PE; i++) {
+        struct device_host *host = &pe->devices[i];
+        if (host->model != NULL && host->model->end != NULL) {
+            host->model->end(host->state);
+        }
+        beside_free(host);
+        free(host->state);
+    }
 }

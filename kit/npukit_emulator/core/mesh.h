@@ -23,8 +23,33 @@ const char *bus_attach_window(struct pe *pe);
 const char *bus_attach_others(struct pe *pe);
 bool bus_meet_the_others(struct pe *pe);
 
+struct accelerator;
+
 /* devices.c: accelerators. */
 const char *devices_attach(struct pe *pe);
+const char *devices_create(struct pe *pe, struct device_host *host, const struct device_model *model,
+                           const struct accelerator *accelerator, uint8_t *sram);
+void devices_end(struct pe *pe);
+
+/* clock.c: devices called in each cycle, and their accesses of the SRAM port. */
+void clock_start(struct device_host *host);
+bool clock_port_free(const struct device_host *host);
+bool clock_port_read(struct device_host *host, uint32_t address, uint32_t bytes, uint8_t *data);
+bool clock_port_write(struct device_host *host, uint32_t address, uint32_t bytes, uint32_t strobe, const uint8_t *data);
+
+/* beside.c: a device with a C model beside, whose work must be the same. A device without a model is not compared. */
+const char *beside_attach(struct pe *pe, struct device_host *host, const struct accelerator *accelerator);
+void beside_free(struct device_host *host);
+bool beside_works(const struct device_host *host);
+struct device_host *beside_device(struct device_host *host);
+void beside_begin(struct device_host *host);
+void beside_write(struct device_host *host, uint32_t offset, uint32_t value);
+void beside_read(struct device_host *host, uint32_t offset, uint32_t value);
+bool beside_did(struct device_host *host, bool event, uint64_t cycles);
+void beside_fetched(struct device_host *host, uint32_t address);
+void beside_wrote(struct device_host *host, uint32_t at);
+void beside_delay(struct device_host *host, uint64_t cycles);
+void beside_settle(struct device_host *host);
 
 /* port.c: the SRAM port, shared by DMA and accelerators. */
 void port_use(struct pe *pe, uint64_t from, uint64_t cycles);
@@ -165,6 +190,7 @@ struct accelerator {
     const struct device_model *model;
     const struct device_figure *figures;
     uint32_t figure_count;
+    const struct device_model *beside; /* model that must do the same; 0: none */
 };
 
 struct noc; /* noc.c */
@@ -198,6 +224,7 @@ struct mesh {
     const struct unicorn *unicorn;
     struct accelerator accelerators[DEVICES_PER_PE];
     uint32_t accelerator_count;
+    uint64_t compared; /* works of devices equal to the works of the models beside them */
     struct image *images; /* the image added last */
     struct pe *pes;
     uint32_t pe_count;

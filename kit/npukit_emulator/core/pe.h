@@ -58,6 +58,7 @@ enum fault_kind {
     FAULT_DEVICE_CODE,
     FAULT_RACE, /* details in `race` */
     FAULT_CHANGED = 24, /* `what`: a register to be preserved by the function at `address` */
+    FAULT_DIFFERS, /* of a device and its model beside it: `what`; the work at `address` */
 };
 
 struct fault {
@@ -79,6 +80,10 @@ struct device_host {
     bool pending;
     bool declares; /* the model reports its reads and writes */
     uint64_t since, until; /* DMA cycles at the port in [since, until) delay the work */
+    bool clocked; /* the model is called in each cycle */
+    bool stalled; /* the port is not free in the present cycle */
+    uint64_t delay, delayed; /* in a disturbed schedule: cycles without port still to come, from cycle `delayed` on */
+    struct beside *beside; /* beside.c: shared by a device and its model; 0: no model */
 };
 
 /* An address range of a device. */
@@ -178,6 +183,9 @@ struct pe {
     uint32_t timer_high[3];
     uint64_t captured; /* cycle captured by a stock board's timer */
     struct device_host devices[DEVICES_PER_PE];
+    bool port_taken; /* by DMA or a device, in the cycle that ends */
+    uint64_t port_owed; /* cycles of the port for DMA, still to come */
+    bool clock_runs; /* the end of the present cycle is an event */
     uint32_t lacking; /* accelerators of the board absent from this PE, one bit each */
     struct bus_port ports[DEVICES_PER_PE + 48];
     size_t port_count;

@@ -9,7 +9,7 @@ static uint64_t first_begin(const struct pe *pe)
     uint64_t begin = pe->mesh->now;
     for (uint32_t i = 0; i < DEVICES_PER_PE; i++) {
         const struct device_host *host = &pe->devices[i];
-        begin = host->pending && host->since < begin ? host->since : begin;
+        begin = (host->pending || host->clocked) && host->since < begin ? host->since : begin;
     }
     return begin;
 }

@@ -8,6 +8,7 @@ struct doubler {
     const struct device_place *place;
     uint32_t address;
     uint32_t busy;
+    uint64_t begun;
 };
 
 static const char *start(void *state, const struct device_place *place)
@@ -35,6 +36,7 @@ static void write_register(void *state, uint32_t offset, uint32_t value)
     }
     doubler->address = value;
     doubler->busy = 1;
+    doubler->begun = doubler->place->services->now(doubler->place->host);
     doubler->place->services->finish_after(doubler->place->host, (uint64_t)doubler->place->figures[0].value);
 }
 
@@ -46,8 +48,16 @@ static void finished(void *state)
     word *= 2;
     memcpy(doubler->place->sram + doubler->address, &word, sizeof word);
     doubler->busy = 0;
-    doubler->place->services->count_busy(doubler->place->host, (uint64_t)doubler->place->figures[0].value);
+    const struct device_services *services = doubler->place->services;
+    services->count_busy(doubler->place->host, services->now(doubler->place->host) - doubler->begun);
     doubler->place->services->set_event(doubler->place->host);
 }
 
-const struct device_model doubler_device = {DEVICE_ABI, sizeof(struct doubler), start, read_register, write_register, finished};
+const struct device_model doubler_device = {
+    .abi = DEVICE_ABI,
+    .state_bytes = sizeof(struct doubler),
+    .start = start,
+    .read = read_register,
+    .write = write_register,
+    .finished = finished,
+};

@@ -108,10 +108,32 @@ def _show(terminal: Terminal, measured: Bench, summary: dict[str, Any]) -> None:
         )
         return
     show_costs(terminal, summary, measured.to_json())
+    if measured.manual:
+        _show_manual(terminal, measured, measured.manual)
     _show_layers(terminal, measured, {row["name"]: row["cycles"] for row in summary["frame"]})
     if len(measured.pes) > 1:
         _show_pes(terminal, measured)
     terminal.print(_totals(measured))
+
+
+def _show_manual(terminal: Terminal, measured: Bench, manual: Bench) -> None:
+    """Print the cycles of a frame in RTL beside the cycles by the manual's C models."""
+    layers = {layer.name: layer.engine for layer in measured.layers}
+    rtl, known = _spent(measured), _spent(manual)
+    rows = [(name, layers.get(name, ""), *_beside(known.get(name), cycles)) for name, cycles in rtl.items()]
+    terminal.print()
+    terminal.table(("cycles", "engine", ">manual", ">RTL", ">difference"), rows)
+
+
+def _spent(measured: Bench) -> dict[str, int]:
+    """The cycles of the frame's rows, or of the layers, then of the whole."""
+    of_layers = {layer.name: layer.cycles or 0 for layer in measured.layers}
+    rows = {name: cycles for name, cycles in (measured.frame or of_layers).items() if cycles or name in of_layers}
+    return {**rows, "latency": measured.latency_cycles or 0, "interval": measured.interval_cycles or 0}
+
+
+def _beside(manual: int | None, rtl: int) -> tuple[str, ...]:
+    return thousands(manual), thousands(rtl), _percent(rtl / manual - 1) if manual else ""
 
 
 BENCH_COLUMNS = ("layer", "engine", ">cycles", ">share", ">predicted", ">difference")

@@ -96,12 +96,24 @@ def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
         )
     if told := _of_schedules(found):
         terminal.print(f"{of}{told}")
+    if found.rtl_works is not None:
+        terminal.print(f"{of}{_of_rtl(found.rtl_works)}")
+
+
+def _of_rtl(works: int) -> str:
+    if not works:
+        return "nothing ran in RTL: every layer runs on the core"
+    return f"accelerators in RTL: {works:,} works, bytes and cycles equal to the manual's model"
 
 
 def _of_schedules(found: Validation) -> str:
     """Schedules of deployed frames in words; empty where nothing runs at the same time."""
+    from npukit.measure.target import C_MODELS, RTL
+
     if not found.schedules:
-        return "" if found.engine == "emulator" else "one schedule only: other schedules need the built-in emulator"
+        return (
+            "" if found.engine in (C_MODELS, RTL) else "one schedule only: other schedules need the built-in emulator"
+        )
     first, last = found.schedules[0], found.schedules[-1]
     named = f"schedule {first}" if first == last else f"schedules {first} to {last}"
     return f"{named}, with late messages and PEs: equal bit for bit"

@@ -210,5 +210,10 @@ static void write_register(void *state, uint32_t offset, uint32_t value)
 }
 
 DEVICE_EXPORT const struct device_model systolic8x8_device = {
-    DEVICE_ABI, sizeof(struct array), start, read_register, write_register, finished,
+    .abi = DEVICE_ABI,
+    .state_bytes = sizeof(struct array),
+    .start = start,
+    .read = read_register,
+    .write = write_register,
+    .finished = finished,
 };

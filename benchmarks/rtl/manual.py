@@ -1,0 +1,123 @@
+"""Networks whose MAC arrays run in RTL, beside the C models with the cycles of the hardware manual.
+
+    python benchmarks/rtl/manual.py [FOLDER_OF_MODELS] [--frames 2]
+
+`works`: commands that `npukit validate --on rtl` compared in bytes and cycles. `seconds`: of that validation. Exit
+status 1 if a figure differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from npukit import api
+from npukit.data import data_folder
+from npukit.emulator.rtl import rtl_libraries
+from npukit.errors import NpukitError
+from npukit.measure.bench import Bench
+
+DIGITS = Path("examples/digits/digits_int8.tflite")
+KWS, AD = "kws_ref_model.tflite", "ad01_int8.tflite"
+IC, VWW = "pretrainedResnet_quant.tflite", "vww_96_int8.tflite"
+TWO_CHIPS = """like = "pe-mesh"
+name = "two-chips"
+summary = "two chips of pe-mesh"
+runs_on = ["emulator"]
+[mesh]
+chips = { columns = 2, rows = 1 }
+pes = { columns = 4, rows = 4 }
+"""
+HEADINGS = ("network", "frames", "latency: manual", "RTL", "interval: manual", "RTL", "difference", "works", "seconds")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A network to compare. `model`: a file in the folder of models, or digits."""
+
+    title: str
+    model: str | Path
+    pes: int
+    objective: str = "latency"
+    board: str = "pe-mesh"
+
+
+ROWS = (
+    Row("digits, 1 PE", DIGITS, 1),
+    Row("digits, 16 PEs, a batch", DIGITS, 16, "throughput"),
+    Row("digits, two chips", DIGITS, 32, "throughput", TWO_CHIPS),
+    Row("KWS, 1 PE", KWS, 1),
+    Row("KWS, 16 PEs", KWS, 16),
+    Row("AD, 16 PEs", AD, 16),
+    Row("IC, 16 PEs", IC, 16),
+    Row("VWW, 16 PEs", VWW, 16),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path, nargs="?", help="folder of further networks")
+    parser.add_argument("--frames", type=int, default=2)
+    given = parser.parse_args()
+    _compile()
+    print(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
+    differing = sum([_print(row, given.models, given.frames) for row in ROWS])
+    sys.exit(1 if differing else 0)
+
+
+def _compile() -> None:
+    begun = time.monotonic()
+    try:
+        rtl_libraries(api.load_board("pe-mesh"))
+    except NpukitError as error:
+        sys.exit("\n  ".join((error.message, *error.facts, *error.tries)))
+    print(f"RTL compiled, or found compiled, in {time.monotonic() - begun:.0f} s\n")
+
+
+def _print(row: Row, models: Path | None, frames: int) -> bool:
+    """Print a row of the table. True if RTL and manual differ."""
+    model = row.model if isinstance(row.model, Path) else models / row.model if models else None
+    if model is None or not model.is_file():
+        print(f"| {row.title} | skipped: {row.model} is in no given folder |")
+        return False
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            cells = list(_cells(row, model, Path(folder), frames))
+    except NpukitError as error:
+        print(f"| {row.title} | differs: {error.message} |")
+        return True
+    print(f"| {' | '.join((row.title, *cells))} |", flush=True)
+    return "NO" in cells
+
+
+def _cells(row: Row, model: Path, folder: Path, frames: int) -> Iterator[str]:
+    (folder / "board.toml").write_text(row.board)
+    board = row.board if (data_folder("boards") / f"{row.board}.toml").is_file() else str(folder / "board.toml")
+    options = api.Options(pes=row.pes, objective=row.objective)
+    built = api.build(model, board=board, output=folder / "build", options=options)
+    yield f"{built.plan().frames_of_all}"
+    rtl = api.bench(built.folder, on="rtl", frames=frames)
+    manual = rtl.manual
+    assert manual is not None
+    for name in ("latency_cycles", "interval_cycles"):
+        yield from (f"{getattr(each, name):,}" for each in (manual, rtl))
+    yield "none" if _figures(rtl) == _figures(manual) else "NO"
+    begun = time.monotonic()
+    found = api.validate(built.folder, on="rtl", cases=1)
+    yield f"{found.rtl_works:,}" if found.passed else "NO"
+    yield f"{time.monotonic() - begun:.0f}"
+
+
+def _figures(measured: Bench) -> tuple[object, ...]:
+    """All cycles of a measurement."""
+    layers = [(layer.name, layer.cycles, layer.npu_cycles) for layer in measured.layers]
+    return measured.latency_cycles, measured.interval_cycles, layers, measured.pes, measured.frame
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Accelerators in RTL: Verilog, compiled by Verilator to a library for the built-in emulator, in the user's cache.
+
+The emulator runs the library beside the accelerator's C model. Bytes and cycles of every work must be equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from npukit.board.board import AcceleratorSlot, Board
+from npukit.data import data_folder
+from npukit.errors import NpukitError
+from npukit.host.programs import find_program, run
+from npukit.progress import SILENT, Progress
+
+VERILATOR = "verilator"
+GET_VERILATOR = "apt install verilator, 5.006 or later"
+COMPILERS = ("c++", "g++", "clang++")
+GET_COMPILER = "apt install g++"
+OTHER_WAY = "--on emulator, with the C models"
+
+_ARRAY, _ARRAY_BOARD = "mac_array", "pe-mesh"
+_SECONDS = 600
+_VERILATE = ("--cc", "--assert", "-O3", "--x-assign", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
+_COMPILE = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")
+_DEFINES = ("VM_COVERAGE=0", "VM_SC=0", "VM_TRACE=0", "VL_USER_STOP")
+_RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+_SUFFIXES = (".sv", ".v")
+_MOST_MESSAGE = 2000
+
+
+@dataclass(frozen=True)
+class Rtl:
+    """An accelerator in Verilog: the folder of its sources, the top module, and values of the module's parameters."""
+
+    name: str
+    folder: Path
+    top: str
+    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    def sources(self) -> list[Path]:
+        """The files of the folder, packages first."""
+        found = (path for path in self.folder.iterdir() if path.suffix in _SUFFIXES)
+        return sorted(found, key=lambda path: ("_pkg" not in path.name, path.name))
+
+
+def rtl_libraries(board: Board, progress: Progress = SILENT) -> dict[str, Path]:
+    """The libraries of the board's accelerators in RTL, by accelerator. An error if there is none."""
+    found = [rtl_of(slot, board) for slot in board.accelerator if slot.base is not None]
+    libraries = {rtl.name: library_of(rtl, progress) for rtl in found if rtl}
+    if not libraries:
+        raise NpukitError(f"board {board.name} has no accelerator in RTL", tries=[OTHER_WAY])
+    return libraries
+
+
+def rtl_of(slot: AcceleratorSlot, board: Board) -> Rtl | None:
+    """The RTL of an accelerator, or None. An error if the RTL has other figures than the board."""
+    if slot.name != _ARRAY:
+        return None
+    _check_figures(slot, board)
+    size = sum(memory.size for memory in board.memory)
+    return Rtl(_ARRAY, data_folder("rtl") / "array", _ARRAY, {"SRAM_BYTES": size})
+
+
+def _check_figures(slot: AcceleratorSlot, board: Board) -> None:
+    from npukit.board.board import load_board
+
+    own = load_board(_ARRAY_BOARD)
+    made = own.accelerator_named(_ARRAY)
+    figures = {} if made is None else made.figures
+    differing = [name for name, value in figures.items() if slot.figures.get(name) != value]
+    memory, most = (sum(each.size for each in one.memory) for one in (board, own))
+    if differing:
+        name = differing[0]
+        told = f"{name} = {slot.figures.get(name)}, and the RTL has {figures[name]}"
+        raise NpukitError(f"the {_ARRAY} of board {board.name} has {told}", tries=[OTHER_WAY])
+    if memory > most:
+        raise NpukitError(f"a PE of board {board.name} has more memory than the {most:,} bytes of the RTL's addresses")
+
+
+def library_of(rtl: Rtl, progress: Progress = SILENT) -> Path:
+    """The compiled library. Compiled again when a source, Verilator or the compiler changes."""
+    verilator, compiler = _verilator(), _compiler()
+    name = f"{rtl.name}-{_digest(rtl, verilator, compiler)}.so"
+    folders = [folder for folder in _folders() if _is_ours(folder)]
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    if not folders:
+        raise NpukitError(f"no folder to keep the RTL of {rtl.name} in: tried {', '.join(map(str, _folders()))}")
+    progress.stage(f"compile the RTL of {rtl.name}, once: half a minute")
+    with tempfile.TemporaryDirectory(dir=folders[0]) as scratch:
+        made = _compile(rtl, verilator, compiler, Path(scratch))
+        os.replace(made, folders[0] / name)
+    return folders[0] / name
+
+
+def _verilator() -> str:
+    program = find_program(VERILATOR)
+    if program is None:
+        raise NpukitError("--on rtl needs Verilator, which is not installed", tries=[GET_VERILATOR, OTHER_WAY])
+    return program
+
+
+def _compiler() -> str:
+    program = next(filter(None, map(find_program, COMPILERS)), None)
+    if program is None:
+        raise NpukitError("--on rtl needs a C++ compiler, and none is installed", tries=[GET_COMPILER, OTHER_WAY])
+    return program
+
+
+def _digest(rtl: Rtl, verilator: str, compiler: str) -> str:
+    versions = [_said([program, "--version"], Path(program).name) for program in (verilator, compiler)]
+    digest = hashlib.sha256(f"{_VERILATE} {_COMPILE} {_DEFINES} {versions} {rtl.top} {rtl.parameters}".encode())
+    for path in (*rtl.sources(), *sorted(data_folder("rtl").glob("device/*")), _header()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _header() -> Path:
+    """`device.h` of the built-in emulator."""
+    package = find_spec("npukit_emulator")
+    folders = list((package and package.submodule_search_locations) or [])
+    if not folders:
+        raise NpukitError("--on rtl needs the built-in emulator, which is not installed", tries=["npukit doctor"])
+    return Path(folders[0]) / "core" / "device.h"
+
+
+def _compile(rtl: Rtl, verilator: str, compiler: str, folder: Path) -> Path:
+    parameters = [f"-G{name}={value}" for name, value in rtl.parameters.items()]
+    named = ("--top-module", rtl.top, "--prefix", "Vdevice", "--Mdir", str(folder))
+    _said([verilator, *_VERILATE, *named, *parameters, *map(str, rtl.sources())], f"Verilator on the RTL of {rtl.name}")
+    runtime = Path(_said([verilator, "--getenv", "VERILATOR_ROOT"], VERILATOR).strip()) / "include"
+    device, made = data_folder("rtl") / "device", folder / f"{rtl.name}.so"
+    includes = (folder, runtime, runtime / "vltstd", device, _header().parent)
+    words = [
+        *(compiler, *_COMPILE, f"-DDEVICE={rtl.name}_device", *(f"-D{define}" for define in _DEFINES)),
+        *(f"-I{include}" for include in includes),
+        *map(str, (device / "device.cpp", *sorted(folder.glob("*.cpp")), *(runtime / name for name in _RUNTIME))),
+        *("-o", str(made)),
+    ]
+    _said(words, f"the C++ compiler on the RTL of {rtl.name}")
+    return made
+
+
+def _said(command: list[str], subject: str) -> str:
+    """The output of a program, or an error with the program's messages."""
+    try:
+        done = run(command, seconds=_SECONDS)
+    except (OSError, TimeoutError) as error:
+        raise NpukitError(f"{subject} fails: {error}", tries=[OTHER_WAY]) from error
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip()[:_MOST_MESSAGE].splitlines()
+        raise NpukitError(f"{subject} fails", facts=lines, tries=[GET_VERILATOR, OTHER_WAY])
+    return done.stdout
+
+
+def _folders() -> tuple[Path, ...]:
+    """Folders for libraries, the preferred one first."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    user = os.getuid() if sys.platform != "win32" else 0
+    return cache / "npukit" / "rtl", Path(tempfile.gettempdir()) / f"npukit-rtl-{user}"
+
+
+def _is_ours(folder: Path) -> bool:
+    """True if only this user can write to the folder. A library that others may replace is not loaded."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError:
+        return False
+    ours = sys.platform == "win32" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    return ours and os.access(folder, os.W_OK)
