@@ -37,6 +37,7 @@ RULES = ("page", "set", "same", "pe", "restart", "start")
 """Names of `enum rule_kind`, in its order."""
 _NEVER = (1 << 64) - 1
 _MOST_MEMORIES = 6
+_NO_INTERRUPT = 255
 _MOST_OUTPUT = 1 << 16
 _MOST_RECORDS = 1 << 16
 _RECORD_BYTES = 40
@@ -158,14 +159,20 @@ class EmulatedBoard:
         figures: Mapping[str, int],
         library: str | None,
         lacking: Sequence[int],
+        register_bytes: int,
+        interrupt: int | None,
+        scratchpad: tuple[int, int],
         rtl: str | None = None,
     ) -> None:
-        """Add an accelerator to all PEs except `lacking`. `library`: a third party's model; npukit's own models are in
+        """Add an accelerator to all PEs except `lacking`. `interrupt`: number at the NVIC. `scratchpad`: address and
+        size of the device's memory. `library`: a third party's model; npukit's own models are in
         the core. `rtl`: a library with the device in RTL. The device then does the work, and must do as the model."""
         model = self._model(name, library)
         array = self._keep(figure_array(figures))
         device = self._model(name, rtl) if rtl else model
         _check(self._core.mesh_add_accelerator(self._mesh, base, device, array, len(array)))
+        number = _NO_INTERRUPT if interrupt is None else interrupt
+        self._core.mesh_set_places(self._mesh, register_bytes, number, *scratchpad)
         if rtl:
             self._core.mesh_set_beside(self._mesh, model)
         for pe in lacking:

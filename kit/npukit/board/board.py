@@ -254,6 +254,13 @@ class Programmer(_Part):
     target: str = Field(pattern=rf"^{_PATH}$")
 
 
+class Scratchpad(_Part):
+    """Memory of an accelerator, for loads and stores of any size."""
+
+    base: Address
+    bytes: Positive
+
+
 class AcceleratorSlot(_Part):
     """An accelerator of the PEs: name of the plug-in, registers, figures.
 
@@ -264,6 +271,10 @@ class AcceleratorSlot(_Part):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     base: Address | None = None
+    register_bytes: Positive = 0x1000
+    interrupt: Annotated[int, Field(strict=True, ge=0, lt=32)] | None = None
+    """Number at the NVIC. None: the accelerator sets the event register alone."""
+    scratchpad: Scratchpad | None = None
     plugin: Path | None = Field(default=None, exclude=True)
     figures: dict[Word, Annotated[int, Field(strict=True)]] = {}
 

@@ -155,8 +155,20 @@ const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct 
     if (mesh->accelerator_count == DEVICES_PER_PE) {
         return "the board has more accelerators than the emulator can attach";
     }
-    mesh->accelerators[mesh->accelerator_count++] = (struct accelerator){base, model, figures, count, NULL};
+    mesh->accelerators[mesh->accelerator_count++] = 
+        (struct accelerator){base, model, figures, count, NULL, 0x1000, NO_INTERRUPT, 0, 0};
     return NULL;
+}
+
+/* Of the accelerator added last: size of the registers, NVIC number or NO_INTERRUPT, memory of the device. */
+void mesh_set_places(struct mesh *mesh, uint32_t register_bytes, uint32_t interrupt, uint64_t scratchpad_base,
+                     uint32_t scratchpad_bytes)
+{
+    struct accelerator *accelerator = &mesh->accelerators[mesh->accelerator_count - 1];
+    accelerator->register_bytes = register_bytes;
+    accelerator->interrupt = interrupt;
+    accelerator->scratchpad_base = scratchpad_base;
+    accelerator->scratchpad_bytes = scratchpad_bytes;
 }
 
 /* The accelerator added last does the same as `model`, in the same cycles. */

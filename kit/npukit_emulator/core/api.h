@@ -41,6 +41,8 @@ API int mesh_add_rule(struct mesh *mesh, uint32_t kind, uint32_t address, uint32
 /* Add an accelerator to every PE powered up later. mesh_set_lacking() exempts a PE from the accelerator added last. */
 API const char *mesh_add_accelerator(struct mesh *mesh, uint64_t base, const struct device_model *model,
                                      const struct device_figure *figures, uint32_t count);
+API void mesh_set_places(struct mesh *mesh, uint32_t register_bytes, uint32_t interrupt, uint64_t scratchpad_base,
+                        uint32_t scratchpad_bytes);
 API void mesh_set_beside(struct mesh *mesh, const struct device_model *model);
 API uint64_t mesh_compared(const struct mesh *mesh);
 API void mesh_set_lacking(struct mesh *mesh, uint32_t pe);

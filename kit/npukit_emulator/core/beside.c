@@ -63,9 +63,27 @@ static bool differs_in(const struct beside *beside, uint32_t from, uint32_t to)
     return found != 0;
 }
 
+/* True if the scratchpads differ. */
+static bool scratchpad_differs(const struct beside *beside)
+{
+    const struct device_place *device = &beside->device->place, *model = &beside->model->place;
+    uint32_t at = 0;
+    while (at < device->scratchpad_bytes && device->scratchpad[at] == model->scratchpad[at]) {
+        at++;
+    }
+    if (at < device->scratchpad_bytes) {
+        TELL(beside, "byte %#x of the scratchpad is %#04x by the RTL, %#04x by the model", at, device->scratchpad[at],
+             model->scratchpad[at]);
+    }
+    return at < device->scratchpad_bytes;
+}
+
 static void compare_bytes(struct beside *beside)
 {
     const struct device_place *place = &beside->device->place;
+    if (scratchpad_differs(beside)) {
+        return;
+    }
     if (differs_in(beside, 0, place->sram_bytes)) {
         uint32_t at = 0;
         while (!differs_in(beside, at, at + 1)) {
@@ -161,6 +179,9 @@ void beside_begin(struct device_host *host)
     struct beside *beside = host->beside;
     if (beside != NULL && !beside_works(host)) {
         memcpy(beside->sram, host->place.sram, host->place.sram_bytes);
+        if (host->place.scratchpad_bytes > 0) {
+            memcpy(beside->model->place.scratchpad, host->place.scratchpad, host->place.scratchpad_bytes);
+        }
         forget(beside);
     }
 }

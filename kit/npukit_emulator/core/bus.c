@@ -276,6 +276,51 @@ static const char *attach_common(struct pe *pe)
     return made && find_instruction(pe, base, bytes) ? NULL : "the memory that PEs share overlaps another device";
 }
 
+/* ---- scratchpads of devices ---- */
+
+static bool begin_scratchpad(const struct device_host *host, uint64_t offset, unsigned size, enum fault_kind kind)
+{
+    if (!begin_shared(host->pe)) {
+        return false;
+    }
+    if (offset + size > host->place.scratchpad_bytes) {
+        pe_fault(host->pe, kind, (uint32_t)offset);
+        return false;
+    }
+    return true;
+}
+
+static uint64_t on_scratchpad_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
+{
+    const struct device_host *host = user;
+    uint64_t value = 0;
+    (void)core;
+    if (begin_scratchpad(host, offset, size, FAULT_READ)) {
+        memcpy(&value, host->place.scratchpad + offset, size);
+    }
+    return value;
+}
+
+static void on_scratchpad_write(uc_engine *core, uint64_t offset, unsigned size, uint64_t value, void *user)
+{
+    const struct device_host *host = user;
+    (void)core;
+    if (begin_scratchpad(host, offset, size, FAULT_WRITE)) {
+        blocks_site_stores_to_registers(host->pe);
+        memcpy(host->place.scratchpad + offset, &value, size);
+    }
+}
+
+const char *bus_attach_scratchpad(struct device_host *host, uint64_t base)
+{
+    const struct unicorn *unicorn = host->pe->mesh->unicorn;
+    const uint64_t bytes = ((uint64_t)host->place.scratchpad_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    const bool mapped = base % PAGE_BYTES == 0 && unicorn->mmio_map(host->pe->core, base, bytes, on_scratchpad_read, host,
+                                                                    on_scratchpad_write, host) == UC_ERR_OK;
+    const bool done = mapped && find_instruction(host->pe, base, bytes);
+    return done ? NULL : "the scratchpad of an accelerator lies at no multiple of 4 KB, or overlaps another device";
+}
+
 /* Map the memories of the other PEs at their own addresses, and the memory common to all. */
 const char *bus_attach_others(struct pe *pe)
 {

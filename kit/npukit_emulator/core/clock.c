@@ -13,6 +13,7 @@ static void run_clock(struct pe *pe, uint64_t next)
 {
     if (!pe->clock_runs) {
         pe->clock_runs = true;
+        pe->clock_due = next;
         events_post(pe->mesh, next, pe->number, end_of_cycle, pe);
     }
 }
@@ -60,21 +61,40 @@ static bool dma_takes_port(struct pe *pe)
     return takes;
 }
 
-static void end_of_cycle(struct mesh *mesh, void *subject)
+/* Call the devices of an order. True if any works on. Devices beside a model come last: the model does not know which
+ * cycles the device leaves to others. */
+static bool tick_all(struct pe *pe, bool last)
 {
-    struct pe *pe = subject;
     bool goes_on = false;
-    pe->clock_runs = false;
-    pe->port_taken = dma_takes_port(pe);
     for (uint32_t i = 0; i < DEVICES_PER_PE; i++) {
-        if (pe->devices[i].clocked) {
-            tick(&pe->devices[i]);
-            goes_on = goes_on || pe->devices[i].clocked;
+        struct device_host *host = &pe->devices[i];
+        if (host->clocked && (host->beside != NULL) == last) {
+            tick(host);
+            goes_on = goes_on || host->clocked;
         }
     }
-    if (goes_on) {
-        run_clock(pe, mesh->now + 1);
+    return goes_on;
+}
+
+/* End the present cycle, unless this has happened. An end of work at the same cycle comes afterwards. */
+void clock_settle(struct pe *pe)
+{
+    const uint64_t now = pe->mesh->now;
+    if (!pe->clock_runs || pe->clock_due != now) {
+        return;
     }
+    pe->clock_runs = false;
+    pe->port_taken = dma_takes_port(pe);
+    const bool first = tick_all(pe, false), last = tick_all(pe, true);
+    if (first || last) {
+        run_clock(pe, now + 1);
+    }
+}
+
+static void end_of_cycle(struct mesh *mesh, void *subject)
+{
+    (void)mesh;
+    clock_settle(subject);
 }
 
 /* ---- the SRAM port ---- */
@@ -82,6 +102,16 @@ static void end_of_cycle(struct mesh *mesh, void *subject)
 bool clock_port_free(const struct device_host *host)
 {
     return !host->stalled && !host->pe->port_taken;
+}
+
+/* The models by events lose this cycle, except the model beside the device. */
+static void delay_models(const struct device_host *host)
+{
+    for (uint32_t i = 0; i < DEVICES_PER_PE; i++) {
+        struct device_host *other = &host->pe->devices[i];
+        const bool own = other->beside != NULL && other->beside == host->beside;
+        other->taken += other->pending && !own ? 1 : 0;
+    }
 }
 
 /* Take the port for the present cycle. False if the port is not free, or carries no such access. */
@@ -96,6 +126,7 @@ static bool take_port(struct device_host *host, uint32_t address, uint32_t bytes
         return false;
     }
     host->pe->port_taken = true;
+    delay_models(host);
     return true;
 }
 

@@ -3,6 +3,9 @@
  * Interface between the emulator and a device in a PE. An accelerator's model needs only this header: the model defines
  * a `struct device_model` and receives a `struct device_place`.
  *
+ * Registers are words; a load or store reaches `read` or `write`. The core loads and stores bytes of a scratchpad
+ * without the model's notice.
+ *
  * A model works by events or by the clock. By events, the model computes at once and asks for `finished` after its
  * cycles. By the clock, `tick` is called for each cycle, and the device asks for the SRAM port cycle by cycle. A clocked
  * model can be the device's own RTL.
@@ -36,12 +39,16 @@ struct device_services {
     /* The present cycle. During a register access: the cycle in which the core's instruction starts. */
     uint64_t (*now)(const struct device_host *host);
 
-    /* Call the model's `finished` after `cycles`, plus the cycles in which DMA takes the SRAM port meanwhile. At most a
-     * single call may be outstanding. */
+    /* Call the model's `finished` after `cycles`, plus the cycles in which DMA or a clocked device takes the SRAM port
+     * meanwhile. At most a single call may be outstanding. */
     void (*finish_after)(struct device_host *host, uint64_t cycles);
 
     /* Set the core's event register. Wakes the core from WFE. */
     void (*set_event)(struct device_host *host);
+
+    /* Pend the core's interrupt of this device, by the board file. Without such an interrupt, and on a RISC-V core, set
+     * the event register. */
+    void (*interrupt)(struct device_host *host);
 
     /* Add to the PE's count of busy cycles of accelerators. */
     void (*count_busy)(struct device_host *host, uint64_t cycles);
@@ -69,7 +76,8 @@ struct device_services {
     /* Call `tick` for the present cycle and for each later cycle, until a `tick` returns false. */
     void (*clock)(struct device_host *host);
 
-    /* During `tick`: whether the SRAM port is free for the device in this cycle. DMA comes first. */
+    /* During `tick`: whether the SRAM port is free for the device in this cycle. DMA comes first, then the devices in the
+     * order of the board file; last the models by events, and devices beside such a model. */
     bool (*port_free)(const struct device_host *host);
 
     /* During `tick`: a wide or narrow access of SRAM. The access takes the port for this cycle. An address behind the
@@ -85,6 +93,8 @@ struct device_place {
     const struct device_services *services;
     uint8_t *sram; /* address 0 of the PE */
     uint32_t sram_bytes;
+    uint8_t *scratchpad; /* memory of the device, with an address for the core; 0: none in the board file */
+    uint32_t scratchpad_bytes;
     const struct device_figure *figures;
     uint32_t figure_count;
     bool watched; /* the emulator checks reads and writes, but sees only declared ones */

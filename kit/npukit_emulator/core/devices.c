@@ -7,8 +7,6 @@
 #include "mesh.h"
 #include "need.h"
 
-enum { REGISTER_BYTES = 0x1000 };
-
 static uint64_t now(const struct device_host *host)
 {
     return host->pe->mesh->now;
@@ -26,7 +24,9 @@ static void assume_written(const struct device_host *host)
 static void may_be_finished(struct mesh *mesh, void *subject)
 {
     struct device_host *host = subject;
-    const uint64_t taken = port_used(host->pe, host->since, host->until);
+    clock_settle(host->pe);
+    const uint64_t taken = port_used(host->pe, host->since, host->until) + host->taken;
+    host->taken = 0;
     if (taken > 0) {
         host->since = host->until;
         host->until += taken;
@@ -45,6 +45,7 @@ static void finish_after(struct device_host *host, uint64_t cycles)
     const uint64_t delay = disturb_delay(host->pe);
     port_forget(host->pe);
     host->pending = true;
+    host->taken = 0;
     host->since = mesh->now;
     host->until = mesh->now + cycles + delay;
     beside_delay(host, delay);
@@ -56,6 +57,34 @@ static void set_event(struct device_host *host)
     if (beside_did(host, true, 0)) {
         pe_set_event(host->pe);
     }
+}
+
+static uint32_t interrupt_of(struct device_host *host)
+{
+    return host->pe->mesh->accelerators[beside_device(host) - host->pe->devices].interrupt;
+}
+
+static void interrupt(struct device_host *host)
+{
+    struct pe *pe = host->pe;
+    const uint32_t number = interrupt_of(host);
+    if (number == NO_INTERRUPT || pe->riscv) {
+        set_event(host);
+    } else if (beside_did(host, true, 0)) {
+        pe_interrupt(pe, FIRST_INTERRUPT + number);
+    }
+}
+
+/* Whether a device that works may pend an enabled interrupt. The core then stops at each event. */
+bool devices_interrupt(const struct pe *pe)
+{
+    for (uint32_t i = 0; i < pe->mesh->accelerator_count; i++) {
+        const uint32_t number = pe->mesh->accelerators[i].interrupt;
+        if (number != NO_INTERRUPT && exceptions_enabled(pe, FIRST_INTERRUPT + number)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void count_busy(struct device_host *host, uint64_t cycles)
@@ -121,8 +150,9 @@ static void fetches(struct device_host *host, uint32_t address, uint32_t bytes)
 }
 
 static const struct device_services services = {
-    now,    finish_after, set_event, count_busy,  report_error,    take_over,       undefined,
-    reads,  writes,       fetches,   clock_start, clock_port_free, clock_port_read, clock_port_write,
+    now,       finish_after, set_event, interrupt, count_busy,  report_error,    take_over,
+    undefined, reads,        writes,    fetches,   clock_start, clock_port_free, clock_port_read,
+    clock_port_write,
 };
 
 static uint32_t read_device(struct pe *pe, void *device, uint32_t offset)
@@ -141,10 +171,13 @@ static uint32_t read_device(struct pe *pe, void *device, uint32_t offset)
 static void write_device(struct pe *pe, void *device, uint32_t offset, uint32_t value)
 {
     struct device_host *host = device;
-    (void)pe;
     beside_begin(host);
     races_work_asked(host, value);
     host->model->write(host->state, offset, value);
+    if (devices_interrupt(pe)) { /* the core must not run beyond the end of the work */
+        pe->slice_end = pe->mesh->now;
+        pe->limit = 0;
+    }
     beside_write(host, offset, value);
 }
 
@@ -158,8 +191,11 @@ const char *devices_create(struct pe *pe, struct device_host *host, const struct
     host->pe = pe;
     host->model = model;
     host->state = needed(calloc(1, model->state_bytes));
-    host->place = (struct device_place){host, &services, sram, pe->mesh->figures.sram_bytes, accelerator->figures,
-                                        accelerator->figure_count, pe->written != NULL || sram != pe->sram};
+    const uint32_t bytes = accelerator->scratchpad_bytes;
+    uint8_t *scratchpad = bytes > 0 ? needed(calloc(1, bytes)) : NULL;
+    host->place = (struct device_place){host, &services, sram, pe->mesh->figures.sram_bytes, scratchpad, bytes,
+                                        accelerator->figures, accelerator->figure_count,
+                                        pe->written != NULL || sram != pe->sram};
     return model->start(host->state, &host->place);
 }
 
@@ -170,7 +206,11 @@ static const char *attach(struct pe *pe, struct device_host *host, const struct 
         complaint = beside_attach(pe, host, accelerator);
     }
     const struct bus_port port = {NULL, host, read_device, write_device, NULL, false, true, 0};
-    return complaint != NULL ? complaint : bus_attach(pe, accelerator->base, REGISTER_BYTES, port);
+    if (complaint == NULL) {
+        complaint = bus_attach(pe, accelerator->base, accelerator->register_bytes, port);
+    }
+    const bool done = complaint != NULL || accelerator->scratchpad_bytes == 0;
+    return done ? complaint : bus_attach_scratchpad(host, accelerator->scratchpad_base);
 }
 
 const char *devices_attach(struct pe *pe)
@@ -192,6 +232,7 @@ void devices_end(struct pe *pe)
             host->model->end(host->state);
         }
         beside_free(host);
+        free(host->place.scratchpad);
         free(host->state);
     }
 }

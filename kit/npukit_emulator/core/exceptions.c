@@ -93,6 +93,11 @@ bool exceptions_wake_wfi(struct pe *pe)
     return (pe->exceptions.pending & pe->exceptions.enabled) != 0 && preempts(pe, false);
 }
 
+bool exceptions_enabled(const struct pe *pe, uint32_t number)
+{
+    return (pe->exceptions.enabled & bit(number)) != 0;
+}
+
 void exceptions_pend(struct pe *pe, uint32_t number)
 {
     pe->exceptions.pending |= bit(number);

@@ -31,6 +31,7 @@ struct exceptions {
 
 /* exceptions.c */
 void exceptions_pend(struct pe *pe, uint32_t number);
+bool exceptions_enabled(const struct pe *pe, uint32_t number);
 bool exceptions_due(struct pe *pe);
 bool exceptions_wake_wfi(struct pe *pe);
 uint32_t exceptions_highest(const struct exceptions *exceptions);

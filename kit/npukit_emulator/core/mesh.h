@@ -22,6 +22,7 @@ const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_p
 const char *bus_attach_window(struct pe *pe);
 const char *bus_attach_others(struct pe *pe);
 bool bus_meet_the_others(struct pe *pe);
+const char *bus_attach_scratchpad(struct device_host *host, uint64_t base);
 
 struct accelerator;
 
@@ -30,9 +31,11 @@ const char *devices_attach(struct pe *pe);
 const char *devices_create(struct pe *pe, struct device_host *host, const struct device_model *model,
                            const struct accelerator *accelerator, uint8_t *sram);
 void devices_end(struct pe *pe);
+bool devices_interrupt(const struct pe *pe);
 
 /* clock.c: devices called in each cycle, and their accesses of the SRAM port. */
 void clock_start(struct device_host *host);
+void clock_settle(struct pe *pe);
 bool clock_port_free(const struct device_host *host);
 bool clock_port_read(struct device_host *host, uint32_t address, uint32_t bytes, uint8_t *data);
 bool clock_port_write(struct device_host *host, uint32_t address, uint32_t bytes, uint32_t strobe, const uint8_t *data);
@@ -185,12 +188,17 @@ struct figures {
     uint32_t seed; /* for the random SRAM contents at power-on */
 };
 
+enum { NO_INTERRUPT = 255 };
+
 struct accelerator {
     uint64_t base;
     const struct device_model *model;
     const struct device_figure *figures;
     uint32_t figure_count;
     const struct device_model *beside; /* model that must do the same; 0: none */
+    uint32_t register_bytes, interrupt; /* NVIC number, or NO_INTERRUPT */
+    uint64_t scratchpad_base;
+    uint32_t scratchpad_bytes;
 };
 
 struct noc; /* noc.c */

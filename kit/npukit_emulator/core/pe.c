@@ -296,7 +296,7 @@ static void wait_for_interrupt(struct pe *pe, uint32_t at)
     if (exceptions_wake_wfi(pe)) {
         return;
     }
-    if (system_next_tick(pe) == NEVER) {
+    if (system_next_tick(pe) == NEVER && !devices_interrupt(pe)) {
         pe_fault_at(pe, FAULT_NEVER_WAKES, 0, at);
         return;
     }
@@ -329,6 +329,15 @@ static void on_tick(struct mesh *mesh, void *subject)
         wake(pe, mesh->now);
     } else {
         pe_post_tick(pe);
+    }
+}
+
+/* Pend an interrupt, and wake the core if the interrupt is due. */
+void pe_interrupt(struct pe *pe, uint32_t number)
+{
+    exceptions_pend(pe, number);
+    if (pe->state == PE_ASLEEP && (pe->waits_for_interrupt ? exceptions_wake_wfi(pe) : exceptions_due(pe))) {
+        wake(pe, pe->mesh->now);
     }
 }
 

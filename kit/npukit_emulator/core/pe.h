@@ -79,6 +79,7 @@ struct device_host {
     struct device_place place;
     bool pending;
     bool declares; /* the model reports its reads and writes */
+    uint64_t taken; /* cycles of the port for clocked devices since `since` */
     uint64_t since, until; /* DMA cycles at the port in [since, until) delay the work */
     bool clocked; /* the model is called in each cycle */
     bool stalled; /* the port is not free in the present cycle */
@@ -184,6 +185,7 @@ struct pe {
     uint64_t captured; /* cycle captured by a stock board's timer */
     struct device_host devices[DEVICES_PER_PE];
     bool port_taken; /* by DMA or a device, in the cycle that ends */
+    uint64_t clock_due; /* cycle at which a cycle of the clocked devices ends */
     uint64_t port_owed; /* cycles of the port for DMA, still to come */
     bool clock_runs; /* the end of the present cycle is an event */
     uint32_t lacking; /* accelerators of the board absent from this PE, one bit each */
@@ -205,6 +207,7 @@ void pe_reset(struct pe *pe);
 void pe_run(struct pe *pe, uint64_t until);
 void pe_set_event(struct pe *pe);
 void pe_post_tick(struct pe *pe);
+void pe_interrupt(struct pe *pe, uint32_t number);
 void pe_fault(struct pe *pe, uint32_t kind, uint32_t address);
 void pe_fault_at(struct pe *pe, uint32_t kind, uint32_t address, uint32_t pc);
 void pe_needs_barrier(struct pe *pe);

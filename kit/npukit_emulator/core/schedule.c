@@ -62,8 +62,9 @@ bool schedule_settle(struct mesh *mesh, uint64_t time)
 
 uint64_t schedule_slice_end(const struct pe *pe, uint64_t until)
 {
-    const uint64_t end = pe->cycles + QUANTUM;
-    return end < until ? end : until;
+    const uint64_t end = pe->cycles + QUANTUM, event = events_first_time(pe->mesh);
+    const uint64_t stop = end < until ? end : until;
+    return devices_interrupt(pe) && event < stop ? event : stop;
 }
 
 /* Queue a PE again after its slice. */
