@@ -73,7 +73,7 @@ def main() -> None:
 def _compile() -> None:
     begun = time.monotonic()
     try:
-        rtl_libraries(api.load_board("pe-mesh"))
+        rtl_libraries(api.load_board("pe-mesh"), {})
     except NpukitError as error:
         sys.exit("\n  ".join((error.message, *error.facts, *error.tries)))
     print(f"RTL compiled, or found compiled, in {time.monotonic() - begun:.0f} s\n")

@@ -85,6 +85,11 @@ WRONG = {
     "no version": ('version = "7"', "", "the plug-in vendor has no `version`"),
     "another name": ('name = "vendor"', 'name = "rival"', "the plug-in vendor is named rival"),
     "a missing model": ("model = None", "model = Path('absent.c')", "names a model that is not there: absent.c"),
+    "missing RTL": (
+        "model = None",
+        "model, rtl = None, Path('absent')",
+        "names a folder of RTL that is not there: absent",
+    ),
     "abilities that are none": (
         'version = "7"',
         'version, abilities = "7", "all"',

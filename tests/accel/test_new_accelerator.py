@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from helpers import CHECKOUT, toolchain
+from helpers import CHECKOUT, needs, toolchain
 from npukit.cli.main import app
 from npukit.project.toolchain import COMMON_FLAGS
 
@@ -64,3 +64,19 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "is there already" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@needs("verilator")
+def test_its_verilog_runs_with_on_rtl(tmp_path: Path) -> None:
+    """Verilator reads the folder `rtl` of the plug-in, and finds the mistake there."""
+    folder = tmp_path / NAME
+    assert npukit("new", "accelerator", NAME, "-o", str(folder)).exit_code == 0
+    plugin, board = folder / NAME / "__init__.py", str(folder / f"{NAME}.toml")
+    plugin.write_text(plugin.read_text().replace("    version =", '    rtl = FIRMWARE.parent / "rtl"\n    version ='))
+    (folder / NAME / "rtl").mkdir()
+    (folder / NAME / "rtl" / "top.sv").write_text(f"module {NAME}(input logic clock) endmodule\n")
+    built = npukit("build", str(folder / "small.tflite"), "--board", board, "--pes", "1", "-o", str(tmp_path / "out"))
+    assert built.exit_code == 0, built.stderr
+    done = npukit("validate", str(tmp_path / "out"), "--board", board, "--on", "rtl")
+    assert done.exit_code == 1
+    assert f"Verilator on the RTL of {NAME} fails" in done.stderr

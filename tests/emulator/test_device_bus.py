@@ -207,7 +207,7 @@ def test_the_mac_array_stands_still_while_other_devices_have_the_port(
     tmp_path: Path, mover: Path, moves: int, *, rtl: bool
 ) -> None:
     board = board_with(tmp_path, MOVER_SLOT)
-    libraries = rtl_libraries(board) if rtl else {}
+    libraries = rtl_libraries(board, {}) if rtl else {}
     image = Image(program(POOL.replace("MOVES", str(moves))), (0,))
     with Emulator(board, [image], {"mover": mover}, rtl=libraries) as emulator:
         run_to_sleep(emulator)

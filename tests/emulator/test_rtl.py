@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from emulator.programs import RESULTS, program, run_to_sleep, words
+from emulator.test_clocked import COPIES, CYCLES
+from emulator.test_models import DOUBLER, board_with_doubler, library
 from helpers import CHECKOUT, needs
 from npukit import api
 from npukit.board.board import load_board
 from npukit.data import data_folder
 from npukit.emulator import rtl
+from npukit.emulator.builtin import Emulator
 from npukit.errors import NpukitError
 from npukit.measure import target
 from npukit.project.build_folder import Build
+from npukit.project.images.image import Image
+
+__all__ = ["library"]
 
 MODEL = CHECKOUT / "examples" / "digits" / "digits_int8.tflite"
 
@@ -71,18 +79,18 @@ def test_missing_tools_are_named(
 ) -> None:
     monkeypatch.setattr(rtl, "find_program", lambda name: None if name in missing else f"/usr/bin/{name}")
     with pytest.raises(NpukitError, match=f"--on rtl needs .*{told}") as caught:
-        rtl.rtl_libraries(load_board("pe-mesh"))
+        rtl.rtl_libraries(load_board("pe-mesh"), {})
     assert tried in caught.value.tries
 
 
 def test_boards_without_rtl_are_refused(digits: Build) -> None:
     board = load_board("pe-mesh")
     with pytest.raises(NpukitError, match="has no accelerator in RTL"):
-        rtl.rtl_libraries(board.model_copy(update={"accelerator": ()}))
+        rtl.rtl_libraries(board.model_copy(update={"accelerator": ()}), {})
     (slot,) = board.accelerator
     other = slot.model_copy(update={"figures": {**slot.figures, "width": 8}})
     with pytest.raises(NpukitError, match="width = 8, and the RTL has 16"):
-        rtl.rtl_libraries(board.model_copy(update={"accelerator": (other,)}))
+        rtl.rtl_libraries(board.model_copy(update={"accelerator": (other,)}), {})
 
 
 @needs("verilator")
@@ -91,3 +99,22 @@ def test_messages_of_verilator_are_shown(tmp_path: Path) -> None:
     with pytest.raises(NpukitError, match="Verilator on the RTL of wrong fails") as caught:
         rtl.library_of(rtl.Rtl("wrong", tmp_path, "wrong"))
     assert any("syntax error" in fact for fact in caught.value.facts)
+
+
+@needs("verilator")
+@pytest.mark.parametrize("defect", ["", pytest.param("123;", marks=pytest.mark.exhaustive)])
+def test_a_device_of_a_plug_in_runs_in_rtl(tmp_path: Path, library: Path, defect: str) -> None:
+    """Equal to the C model by events while the DMA takes the port; with a cycle more, the cycles differ."""
+    shutil.copytree(DOUBLER.with_name("rtl"), tmp_path / "rtl")
+    source = tmp_path / "rtl" / "doubler.sv"
+    if defect:
+        source.write_text(source.read_text().replace(defect, "124;"))
+    board, image = board_with_doubler(tmp_path), Image(program(COPIES), (0,))
+    alone = board.model_copy(update={"accelerator": board.accelerator[1:]})
+    libraries = rtl.rtl_libraries(alone, {"doubler": source.parent})
+    differs = pytest.raises(NpukitError, match="the RTL of doubler differs from its model") if defect else nullcontext()
+    with Emulator(board, [image], {"doubler": library}, rtl=libraries) as emulator, differs:
+        run_to_sleep(emulator)
+        assert words(emulator, 0, 1, RESULTS) == [42]
+        assert emulator.counters(0).npu_busy == CYCLES + 8
+        assert emulator.compared() == 1

@@ -25,6 +25,14 @@ DTYPES = ("int8", "uint8", "int16", "int32", "int64", "float32")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
+def _rtl_of(plugin: interface.Plugin) -> Path | None:
+    """The folder of the plug-in's Verilog, or None."""
+    folder: Path | None = getattr(plugin, "rtl", None)
+    if folder is not None and not Path(folder).is_dir():
+        raise NpukitError(f"the plug-in {plugin.name} names a folder of RTL that is not there: {folder}")
+    return folder
+
+
 class Checked:
     """The checked plug-in of the accelerator `name`."""
 
@@ -41,6 +49,7 @@ class Checked:
         if plugin.model is not None and not Path(plugin.model).is_file():
             raise NpukitError(f"the plug-in {name} names a model that is not there: {plugin.model}", tries=[_INTERFACE])
         self.version, self.commands, self.model = str(plugin.version), plugin.commands, plugin.model
+        self.rtl = _rtl_of(plugin)
         abilities = getattr(plugin, "abilities", interface.Abilities())
         fault = _fault_of_abilities(abilities, plugin.commands)
         if fault:

@@ -286,8 +286,9 @@ Engines = Mapping[str, Accelerator]
 
 
 class Plugin(Accelerator, Protocol):
-    """An accelerator from a plug-in, npukit's own included. `docs/plug-in.md` is the reference. `abilities`, `choices`
-    and `passes` (an `OwnPasses`) are optional."""
+    """An accelerator from a plug-in, npukit's own included. `docs/plug-in.md` is the reference. `abilities`, `choices`,
+    `passes` (an `OwnPasses`) and `rtl` are optional. `rtl`: a folder with the device in Verilog, whose top module has
+    the accelerator's name (`rtl/README.md`)."""
 
     version: str
     model: Path | None

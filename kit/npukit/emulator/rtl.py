@@ -51,19 +51,20 @@ class Rtl:
         return sorted(found, key=lambda path: ("_pkg" not in path.name, path.name))
 
 
-def rtl_libraries(board: Board, progress: Progress = SILENT) -> dict[str, Path]:
-    """The libraries of the board's accelerators in RTL, by accelerator. An error if there is none."""
-    found = [rtl_of(slot, board) for slot in board.accelerator if slot.base is not None]
+def rtl_libraries(board: Board, plugins: Mapping[str, Path], progress: Progress = SILENT) -> dict[str, Path]:
+    """The libraries of the board's accelerators in RTL, by accelerator. An error if there is none. `plugins`: folders
+    of Verilog from plug-ins."""
+    found = [rtl_of(slot, board, plugins) for slot in board.accelerator if slot.base is not None]
     libraries = {rtl.name: library_of(rtl, progress) for rtl in found if rtl}
     if not libraries:
         raise NpukitError(f"board {board.name} has no accelerator in RTL", tries=[OTHER_WAY])
     return libraries
 
 
-def rtl_of(slot: AcceleratorSlot, board: Board) -> Rtl | None:
-    """The RTL of an accelerator, or None. An error if the RTL has other figures than the board."""
+def rtl_of(slot: AcceleratorSlot, board: Board, plugins: Mapping[str, Path]) -> Rtl | None:
+    """The RTL of an accelerator, or None. An error if the MAC array's RTL has other figures than the board."""
     if slot.name != _ARRAY:
-        return None
+        return Rtl(slot.name, plugins[slot.name], slot.name) if slot.name in plugins else None
     _check_figures(slot, board)
     size = sum(memory.size for memory in board.memory)
     return Rtl(_ARRAY, data_folder("rtl") / "array", _ARRAY, {"SRAM_BYTES": size})

@@ -173,7 +173,7 @@ def start(build: Build, name: str, emulation: Emulation = Emulation(), progress:
     if name == "renode":
         data = build.dram()
         return RenodeMachine(build.board, build.images(), Dram(data, build.manifest.chips) if data else None)
-    return _built_in(build, emulation, rtl_libraries(build.board, progress) if name == RTL else None)
+    return _built_in(build, emulation, rtl_libraries(build.board, build.rtl(), progress) if name == RTL else None)
 
 
 def _refuse_what_only_others_run(build: Build, name: str) -> None:

@@ -45,6 +45,14 @@ def model_for(record: AcceleratorRecord, board: Board) -> Path | None:
     return plugin.model
 
 
+def rtl_of(record: AcceleratorRecord, board: Board) -> Path | None:
+    """The folder of an accelerator in Verilog, from the user's plug-in, or None."""
+    slot = board.accelerator_named(record.name)
+    if record.model is None or slot is None or slot.base is None:
+        return None
+    return getattr(plugin_for(slot, board), "rtl", None)
+
+
 def explain_missing(error: MissingFunction, sources: Sequence[Sources]) -> NpukitError:
     """The error for a function missing from all drivers, with the name of the responsible plug-in."""
     callers = [each.wrappers[error.function] for each in sources if error.function in each.wrappers]

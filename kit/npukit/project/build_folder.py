@@ -24,7 +24,7 @@ from npukit.net.net import Net
 from npukit.net.store import TEXT, VALUES, load_net
 from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import check_plan, load_plan
-from npukit.project.accelerators import model_for, without_model
+from npukit.project.accelerators import model_for, rtl_of, without_model
 from npukit.project.by_hand import PROJECT, changed_files, in_project, is_made, made_of, making
 from npukit.project.folder_files import differing_files, file_digest, read_text
 from npukit.project.hal import FOLDER
@@ -154,6 +154,12 @@ class Build:
         records = (record for each in self.coresident for record in each.manifest.accelerators)
         found = {record.name: model_for(record, self.board) for record in records}
         return {name: model for name, model in found.items() if model}
+
+    def rtl(self) -> dict[str, Path]:
+        """Folders of accelerators in Verilog, from the user's plug-ins."""
+        records = (record for each in self.coresident for record in each.manifest.accelerators)
+        found = {record.name: rtl_of(record, self.board) for record in records}
+        return {name: folder for name, folder in found.items() if folder}
 
 
 def _size(path: Path) -> int:
