@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -27,13 +28,35 @@ def skeleton(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_no_placeholder_is_left(skeleton: Path) -> None:
-    files = [path for path in skeleton.rglob("*") if path.is_file() and path.suffix not in (".pyc", ".tflite")]
-    assert len(files) == 9
-    assert sum(len(path.read_text().splitlines()) for path in files) < 420
-    for path in files:
-        assert "NAME" not in path.name
-        assert "{{" not in path.read_text(), path
+@pytest.fixture(scope="module")
+def with_rtl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rtl") / NAME
+    done = npukit("new", "accelerator", NAME, "--rtl", "-o", str(folder))
+    assert done.exit_code == 0, done.stderr
+    return folder
+
+
+def texts(folder: Path) -> dict[str, str]:
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".pyc", ".tflite")]
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
+
+
+def test_no_placeholder_is_left(skeleton: Path, with_rtl: Path) -> None:
+    plain, more = texts(skeleton), texts(with_rtl)
+    assert len(plain) == 9
+    assert sum(len(text.splitlines()) for text in plain.values()) < 440
+    verilog = [f"{NAME}/rtl/{NAME}{part}.sv" for part in ("", "_products", "_requantise")]
+    assert set(more) - set(plain) == {*verilog, f"tests/test_{NAME}_rtl.py"}
+    assert sum(len(text.splitlines()) for text in more.values()) < 780
+    for path, text in more.items():
+        assert "NAME" not in path
+        assert "{{ " not in text, path
+        assert "{%" not in text, path
+
+
+def test_only_the_skeleton_with_verilog_speaks_of_it(skeleton: Path) -> None:
+    for path, text in texts(skeleton).items():
+        assert not re.search("rtl|verilog", text, re.IGNORECASE), path
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
@@ -67,14 +90,11 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 
 @needs("verilator")
-def test_its_verilog_runs_with_on_rtl(tmp_path: Path) -> None:
-    """Verilator reads the folder `rtl` of the plug-in, and finds the mistake there."""
+def test_mistakes_in_its_verilog_are_named(tmp_path: Path) -> None:
     folder = tmp_path / NAME
-    assert npukit("new", "accelerator", NAME, "-o", str(folder)).exit_code == 0
-    plugin, board = folder / NAME / "__init__.py", str(folder / f"{NAME}.toml")
-    plugin.write_text(plugin.read_text().replace("    version =", '    rtl = FIRMWARE.parent / "rtl"\n    version ='))
-    (folder / NAME / "rtl").mkdir()
-    (folder / NAME / "rtl" / "top.sv").write_text(f"module {NAME}(input logic clock) endmodule\n")
+    assert npukit("new", "accelerator", NAME, "--rtl", "-o", str(folder)).exit_code == 0
+    board = str(folder / f"{NAME}.toml")
+    (folder / NAME / "rtl" / f"{NAME}.sv").write_text(f"module {NAME}(input logic clock) endmodule\n")
     built = npukit("build", str(folder / "small.tflite"), "--board", board, "--pes", "1", "-o", str(tmp_path / "out"))
     assert built.exit_code == 0, built.stderr
     done = npukit("validate", str(tmp_path / "out"), "--board", board, "--on", "rtl")

@@ -22,12 +22,17 @@ new = typer.Typer(cls=Verbs, help="Start an accelerator, a board or a key of you
 
 @new.command(cls=Verb, epilog="Example: npukit new accelerator my_npu")
 @verb()
-def accelerator(terminal: Terminal, name: Name, output: Output = None) -> None:
+def accelerator(
+    terminal: Terminal,
+    name: Name,
+    output: Output = None,
+    rtl: Annotated[bool, output_option("--rtl", help="Also write the device in Verilog, for --on rtl.")] = False,
+) -> None:
     """Write a working plug-in for an accelerator: board file, C driver, stand-in, emulator model, tests."""
     from npukit.skeleton import MODEL, new_accelerator
 
     folder = output or Path(name)
-    _tell(terminal, name, folder, new_accelerator(name, folder), str(folder / MODEL))
+    _tell(terminal, name, folder, new_accelerator(name, folder, rtl=rtl), str(folder / MODEL))
 
 
 @new.command(cls=Verb, epilog="Example: npukit new board my_board")
