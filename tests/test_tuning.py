@@ -15,8 +15,8 @@ import pytest
 from helpers import CHECKOUT
 from npukit import api
 from npukit.errors import NpukitError
+from npukit.farm.trial import Trial
 from npukit.farm.trials import Measurer
-from npukit.measure.trial import Trial
 from npukit.net.importer.loops import AS_WRITTEN, Blocking, load_kernels
 from npukit.net.net import Net
 from npukit.options import OWN_PLAN

@@ -227,6 +227,7 @@ def validate(
     stream: bool = False,
     faults: Path | str | None = None,
     schedule: int | None = None,
+    waves: str | None = None,
     progress: Progress | None = None,
 ) -> Validation:
     """Run the build as deployed and as observed. Compare outputs and layers with the integer reference, bit for bit.
@@ -239,10 +240,14 @@ def validate(
     frames under schedules that delay messages and PEs. With `schedule`, the seed of one schedule, frames run under that
     schedule alone. The results go into the build's report.
 
+    `waves`, with `on="rtl"`: "PE:LAYER" writes the waveform of a layer's work on a PE in an observed frame of case 0
+    ("@CASE" behind: of another) that runs first. "PE:FIRST-LAST" writes the cycles of this run.
+
     >>> found = npukit.validate("out/digits", inputs=pictures["in0"][:5])
     >>> found.passed, found.cases
     (True, 5)
     """
+    from npukit.measure import waves as waveforms
     from npukit.measure.memory import check_memory
     from npukit.measure.schedules import compare
     from npukit.measure.stopped import located
@@ -252,10 +257,13 @@ def validate(
     built, shown = load(folder), visible(progress)
     net = built.net()
     chosen = _cases(built, net, inputs, expect, cases, stream=stream)
-    with open_target(built, on, Emulation(strict=True, faults=_plan_of_faults(faults)), shown) as target:
+    in_run, files = waveforms.begin(built, chosen, waves, on, shown)
+    emulation = Emulation(strict=True, faults=_plan_of_faults(faults), waves=in_run)
+    with waveforms.naming(built, in_run), open_target(built, on, emulation, shown) as target:
         found = compare(target, net, built.plan(), chosen, schedule, shown)
         check_memory(target.session, built)
         found = replace(located(target, net, built.plan(), chosen, found), rtl_works=target.rtl_works)
+    found = replace(found, waves=(files or waveforms.written(built, in_run)) if waves else None)
     keep_results(built, shown, validation=found.to_json())
     return found
 

@@ -103,6 +103,7 @@ class EmulatedBoard:
         """
         self._core = load_core(core_library())
         self._kept: list[Any] = []
+        self._rtl: list[str | None] = []
         self._pe_count = figures["chip_columns"] * figures["chip_rows"] * figures["columns"] * figures["rows"]
         self._mesh = self._new(figures, memories)
         for core in cores:
@@ -170,6 +171,7 @@ class EmulatedBoard:
         model = self._model(name, library)
         array = self._keep(figure_array(figures))
         device = self._model(name, rtl) if rtl else model
+        self._rtl.append(rtl)
         _check(self._core.mesh_add_accelerator(self._mesh, base, device, array, len(array)))
         number = _NO_INTERRUPT if interrupt is None else interrupt
         self._core.mesh_set_places(self._mesh, register_bytes, number, *scratchpad)
@@ -234,6 +236,16 @@ class EmulatedBoard:
             _check(self._core.mesh_power_up(self._mesh, self._pe(pe), image))
             for extent in polled:
                 self._core.mesh_add_polled(self._mesh, pe, Extent(*extent))
+
+    def waves(self, pe: int, files: Sequence[str], first: int, last: int) -> None:
+        """Write the waveforms of a PE's accelerators in RTL, from cycle `first` to `last`. `files`: of each accelerator
+        of the board. The accelerators' libraries must be made for waveforms."""
+        for number, (file, rtl) in enumerate(zip(files, self._rtl, strict=True)):
+            state = self._core.mesh_device(self._mesh, self._pe(pe), number)
+            if rtl and state:
+                write = ctypes.CDLL(rtl).device_waves
+                write.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)
+                write(state, file.encode(), first, last)
 
     def disturb(self, seed: int) -> None:
         """Disturbs the timing from this cycle on, by a seed; 0: timing of the hardware manual."""

@@ -97,6 +97,7 @@ class Fault(ctypes.Structure):
         ("registers", c_uint32 * 17),
         ("what", c_char * 128),
         ("race", Race),
+        ("since", c_uint64),
     )
 
 
@@ -148,6 +149,7 @@ _PROTOTYPES = {
     "mesh_set_places": (None, (c_void_p, c_uint32, c_uint32, c_uint64, c_uint32)),
     "mesh_set_beside": (None, (c_void_p, c_void_p)),
     "mesh_compared": (c_uint64, (c_void_p,)),
+    "mesh_device": (c_void_p, (c_void_p, c_uint32, c_uint32)),
     "mesh_set_lacking": (None, (c_void_p, c_uint32)),
     "mesh_add_image": (c_void_p, (c_void_p, c_uint32, Extent, Extent)),
     "mesh_watch_calls": (None, (c_void_p, c_uint32, c_void_p, POINTER(c_uint32), c_uint32)),

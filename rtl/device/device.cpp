@@ -7,3 +7,10 @@ typedef RtlModel<Vdevice> Model;
 extern "C" DEVICE_EXPORT const device_model DEVICE;
 const device_model DEVICE = {DEVICE_ABI, sizeof(Model::State), Model::start, Model::read,
                              Model::write, nullptr, Model::tick, Model::end};
+
+#if VM_TRACE
+// Write the waveform of a device from cycle `first` to `last`.
+extern "C" DEVICE_EXPORT void device_waves(void *state, const char *file, uint64_t first, uint64_t last) {
+  static_cast<Model::State *>(state)->device->waves.choose(file, first, last);
+}
+#endif

@@ -8,6 +8,7 @@
 #include <deque>
 #include "device.h"
 #include "verilated.h"
+#include "waves.h"
 
 // The device whose assertion may fail now.
 static const device_place *asserting = nullptr;
@@ -21,6 +22,8 @@ void vl_stop(const char *file, int line, const char *) {
 
 template <class Top> class RtlDevice {
  public:
+  Waves<Top> waves;
+
   explicit RtlDevice(const device_place *place) : place(place) {
     top.enable = top.reset = 1;
     for (int i = 0; i < 3; i++) edge();
@@ -57,9 +60,11 @@ template <class Top> class RtlDevice {
     }
     top.clock = 0;
     top.eval();
+    waves.falling(top, now - 1);
     const bool reads = access_port();
     top.clock = 1;
     top.eval();
+    waves.rising(top, now);
     top.register_write = 0;
     if (reads) memcpy(&top.port_rdata[0], data, sizeof data);
     report(now);

@@ -86,6 +86,7 @@ def test_options_reach_the_kit(monkeypatch: pytest.MonkeyPatch) -> None:
         "expect": "out0_tflm",
         "cases": 1,
         "faults": None,
+        "waves": None,
         "stream": False,
         "schedule": None,
     }

@@ -52,6 +52,7 @@ RUN_ELSEWHERE = {
     "--on rtl": "a build of the reader's: tests/emulator/test_rtl.py",
     "socket://": "Renode, or a port that it opens: tests/emulator/renode",
     "my_npu": "in the folder that `new` leaves: tests/accel/test_new_accelerator.py",
+    "my_rtl": "in the folder that `new` leaves: tests/accel/test_document.py",
     "my-m33": "in the folder that `new` leaves: tests/end_to_end/test_own_board.py",
     "model.tflite": "a float file of Keras: tests/quantize",
     "stream": "of a network that remembers: tests/end_to_end/test_states.py",

@@ -65,7 +65,7 @@ def test_a_defect_of_the_rtl_is_named(
     assert old in text
     changed.write_text(text.replace(old, new))
     library = rtl.library_of(rtl.Rtl("mac_array", tmp_path / "array", "mac_array"))
-    monkeypatch.setattr(target, "rtl_libraries", lambda *_: {"mac_array": library})
+    monkeypatch.setattr(target, "rtl_libraries", lambda *_, **__: {"mac_array": library})
     with pytest.raises(NpukitError, match=f"PE 0 stopped: the RTL of mac_array .* in layer conv2d_0, command .*{told}"):
         api.bench(digits, on="rtl", frames=1)
 

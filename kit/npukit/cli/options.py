@@ -243,7 +243,7 @@ def open_terminal(
 ) -> Iterator[Terminal]:
     """The verb's terminal. Errors end the program with a line and an exit status; Ctrl-C too. `plugins_of`: a board
     file whose plug-ins are used meanwhile. `left`: a text about the state after Ctrl-C."""
-    terminal = Terminal(as_json, -1 if quiet else verbose, wide)
+    terminal = Terminal(as_json, -1 if quiet else verbose, wide, plugins_of)
     with errors_as_lines(terminal, left):
         try:
             if plugins_of:

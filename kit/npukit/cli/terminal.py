@@ -30,11 +30,13 @@ TRACEBACKS_FROM = 2
 
 @dataclass(frozen=True)
 class Terminal:
-    """A verb's output to the user. `verbosity`: the count of -v, or -1 with -q. `wide`: tables have all columns."""
+    """A verb's output to the user. `verbosity`: the count of -v, or -1 with -q. `wide`: tables have all columns.
+    `plugins_of`: the board file with the verb's plug-ins."""
 
     as_json: bool = False
     verbosity: int = 0
     wide: bool = False
+    plugins_of: str | None = None
     _stages: Stages = field(default_factory=Stages, repr=False, compare=False)
     _told: list[Any] = field(default_factory=list, repr=False, compare=False)
 

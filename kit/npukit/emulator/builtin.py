@@ -25,6 +25,7 @@ from npukit.emulator.messages import last_messages
 from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import address_of, load_segments, stack_and_code, where
+from npukit.emulator.rtl import Waves
 from npukit.emulator.schedule import Schedule
 from npukit.emulator.trace_records import TraceRecords
 from npukit.emulator.waiting import Senders, Waiting, chain_of_waits
@@ -88,13 +89,14 @@ class Emulator:
         seed: int = 1,
         predicted_cycles: int = 0,
         layers: Sequence[str] = (),
+        waves: Waves | None = None,
     ) -> None:
         """`senders`: the PEs whose messages count each flag, as far as known, to explain waits. `asked`: the
         explanation begins at this PE, by default the PE with the link.
 
         `workers`: cores of this machine to run PEs on, by default all; results do not depend on the number. `seed`: of
         the random bytes in every SRAM at power-on. `predicted_cycles`: of a frame; the time limit of `read` depends on
-        it. `layers`: names of the network's layers, by tag of commands.
+        it. `layers`: names of the network's layers, by tag of commands. `waves`: waveforms to write, with `rtl`.
         """
         if "emulator" not in board.runs_on:
             raise NpukitError(
@@ -105,13 +107,12 @@ class Emulator:
         self._models, self._rtl = dict(models or {}), dict(rtl or {})
         self._strict, self._races, self._plan, self._senders = strict, races, plan, dict(senders or {})
         self._asked = board.root_pe if asked is None else asked
-        self._seed, self._now, self._layers = seed, 0, layers
+        self._seed, self._now, self._layers, self._waves = seed, 0, layers, waves
         self._patience = Patience(predicted_cycles)
-        self._outcome = ""
         self._workers = workers or os.cpu_count() or 1
         self._images = tuple(images)
         self._dram = {DRAM + chip: dram for chip in chips if dram}
-        self._output = b""
+        self._outcome, self._output = "", b""
         self._addresses = dict[tuple[Path | None, str], int]()
         self._worker = WorkerProcess(_most_memory(board))
         try:
@@ -273,8 +274,16 @@ class Emulator:
             self._load(image)
         for place, data in self._dram.items():
             self.write_memory(place, 0, data)
+        self._choose_waves()
         pes = sorted(pe for image in self._images for pe in image.pes)
         self._worker.ask("reset", pes=[self._board.root_pe] if self._board.shares_memory else pes)
+
+    def _choose_waves(self) -> None:
+        waves = self._waves
+        if waves:
+            names = [slot.name for slot in self._board.accelerator if slot.base is not None]
+            files = [str(waves.of(name).absolute()) for name in names]
+            self._worker.ask("waves", pe=waves.pe, files=files, first=waves.first, last=waves.last)
 
     def _accelerator(self, slot: AcceleratorSlot) -> dict[str, Any]:
         library, rtl = self._models.get(slot.name), self._rtl.get(slot.name)
@@ -321,11 +330,11 @@ class Emulator:
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
         programs = AddressNames(self._elf, [slot.name for slot in self._board.accelerator if slot.base is not None])
         notes, layer = self._worker.ask("notes")[0]["notes"], self._layer(fault)
-        return explain(fault, self._names(fault["pe"]), programs, notes, layer)
+        return explain({**fault, "now": self._now}, self._names(fault["pe"]), programs, notes, layer)
 
     def _layer(self, fault: dict[str, Any]) -> str:
         """The layer of a command in which RTL and model differ, by the tag in the upper half of the second word."""
-        if fault["kind"] != DIFFERS or not self._layers:
+        if fault["kind"] != DIFFERS or not fault["address"] or not self._layers:
             return ""
         tag = int.from_bytes(self.read_memory(fault["pe"], fault["address"] + _TAG, 2), "little")
         return self._layers[tag] if tag < len(self._layers) else ""

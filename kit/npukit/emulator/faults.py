@@ -64,11 +64,13 @@ class AddressNames:
 
 
 class CoreFault(NpukitError):
-    """A PE has done something forbidden. The board halts."""
+    """A PE has done something forbidden. The board halts. `cycles`: first and last of the work in which RTL and model
+    differ, for a fault of this kind."""
 
-    def __init__(self, message: str, pe: int, facts: Sequence[str]) -> None:
-        super().__init__(message, facts=facts, tries=[f"npukit run BUILD ... --gdb PORT --gdb-pe {pe}"])
-        self.pe = pe
+    def __init__(self, message: str, pe: int, facts: Sequence[str], cycles: tuple[int, int] | None = None) -> None:
+        debugger, waves = f"npukit run BUILD ... --gdb PORT --gdb-pe {pe}", "npukit validate BUILD --on rtl"
+        super().__init__(message, facts=facts, tries=[f"{waves}: names the command for waves" if cycles else debugger])
+        self.pe, self.cycles = pe, cycles
 
 
 def explain(
@@ -83,9 +85,10 @@ def explain(
         return CoreFault(f"PE {pe} stopped: {race_text(fault['race'], programs)}", pe, last_messages(notes, sides))
     if fault["kind"] == DIFFERS:
         device, command = programs.accelerators[fault["other"]], programs.object(pe, fault["address"])
-        work = f"layer {layer}, command {command}" if layer else f"the command {command}"
+        work = f"the command {command}" if fault["address"] else f"the work begun in cycle {fault['since']}"
+        work = f"layer {layer}, command {command}" if layer else work
         told = f"the RTL of {device} differs from its model in {work}: {fault['what']}"
-        return CoreFault(f"PE {pe} stopped: {told}", pe, facts)
+        return CoreFault(f"PE {pe} stopped: {told}", pe, facts, (fault["since"], fault["now"]))
     elf = programs.elf(pe)
     function = where(elf, fault["address"]) if elf and fault["kind"] == _CHANGED else ""
     why = _KINDS[fault["kind"]].format(**fault, function=f", {function}," if function else "")

@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,20 +30,30 @@ _ARRAY, _ARRAY_BOARD = "mac_array", "pe-mesh"
 _SECONDS = 600
 _VERILATE = ("--cc", "--assert", "-O3", "--x-assign", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
 _COMPILE = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")
-_DEFINES = ("VM_COVERAGE=0", "VM_SC=0", "VM_TRACE=0", "VL_USER_STOP")
+_DEFINES = ("VM_COVERAGE=0", "VM_SC=0", "VL_USER_STOP")
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+_WAVES = ("--trace",), ("VM_TRACE=1", "VM_TRACE_VCD=1", "VM_TRACE_FST=0"), ("verilated_vcd_c.cpp",)
+_NO_WAVES: tuple[tuple[str, ...], ...] = (), ("VM_TRACE=0",), ()
+"""For Verilator, the compiler's defines, and files of Verilator's runtime."""
 _SUFFIXES = (".sv", ".v")
 _MOST_MESSAGE = 2000
 
 
 @dataclass(frozen=True)
 class Rtl:
-    """An accelerator in Verilog: the folder of its sources, the top module, and values of the module's parameters."""
+    """An accelerator in Verilog: the folder of its sources, the top module, and values of the module's parameters.
+    `waves`: for a library with waveforms, a slower library."""
 
     name: str
     folder: Path
     top: str
     parameters: Mapping[str, int] = field(default_factory=dict)
+    waves: bool = False
+
+    @property
+    def extras(self) -> tuple[tuple[str, ...], ...]:
+        """Further words for Verilator, defines, and files of the runtime."""
+        return _WAVES if self.waves else _NO_WAVES
 
     def sources(self) -> list[Path]:
         """The files of the folder, packages first."""
@@ -51,11 +61,28 @@ class Rtl:
         return sorted(found, key=lambda path: ("_pkg" not in path.name, path.name))
 
 
-def rtl_libraries(board: Board, plugins: Mapping[str, Path], progress: Progress = SILENT) -> dict[str, Path]:
+@dataclass(frozen=True)
+class Waves:
+    """Waveforms to write: of the accelerators in RTL of a PE, from the cycle `first` to `last`. `file`: the start of
+    the name of each file. The accelerator's name follows."""
+
+    pe: int
+    first: int
+    last: int
+    file: Path
+
+    def of(self, accelerator: str) -> Path:
+        """The file of an accelerator. Without work in these cycles there is no file."""
+        return self.file.with_name(f"{self.file.name}-{accelerator}.vcd")
+
+
+def rtl_libraries(
+    board: Board, plugins: Mapping[str, Path], progress: Progress = SILENT, *, waves: bool = False
+) -> dict[str, Path]:
     """The libraries of the board's accelerators in RTL, by accelerator. An error if there is none. `plugins`: folders
-    of Verilog from plug-ins."""
+    of Verilog from plug-ins. `waves`: libraries with waveforms."""
     found = [rtl_of(slot, board, plugins) for slot in board.accelerator if slot.base is not None]
-    libraries = {rtl.name: library_of(rtl, progress) for rtl in found if rtl}
+    libraries = {rtl.name: library_of(replace(rtl, waves=waves), progress) for rtl in found if rtl}
     if not libraries:
         raise NpukitError(f"board {board.name} has no accelerator in RTL", tries=[OTHER_WAY])
     return libraries
@@ -89,7 +116,7 @@ def _check_figures(slot: AcceleratorSlot, board: Board) -> None:
 def library_of(rtl: Rtl, progress: Progress = SILENT) -> Path:
     """The compiled library. Compiled again when a source, Verilator or the compiler changes."""
     verilator, compiler = _verilator(), _compiler()
-    name = f"{rtl.name}-{_digest(rtl, verilator, compiler)}.so"
+    name = f"{rtl.name}{'-waves' if rtl.waves else ''}-{_digest(rtl, verilator, compiler)}.so"
     folders = [folder for folder in _folders() if _is_ours(folder)]
     for folder in folders:
         if (folder / name).is_file():
@@ -119,7 +146,8 @@ def _compiler() -> str:
 
 def _digest(rtl: Rtl, verilator: str, compiler: str) -> str:
     versions = [_said([program, "--version"], Path(program).name) for program in (verilator, compiler)]
-    digest = hashlib.sha256(f"{_VERILATE} {_COMPILE} {_DEFINES} {versions} {rtl.top} {rtl.parameters}".encode())
+    words = (_VERILATE, _COMPILE, _DEFINES, rtl.extras, versions, rtl.top, rtl.parameters)
+    digest = hashlib.sha256(str(words).encode())
     for path in (*rtl.sources(), *sorted(data_folder("rtl").glob("device/*")), _header()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
@@ -136,15 +164,17 @@ def _header() -> Path:
 
 def _compile(rtl: Rtl, verilator: str, compiler: str, folder: Path) -> Path:
     parameters = [f"-G{name}={value}" for name, value in rtl.parameters.items()]
-    named = ("--top-module", rtl.top, "--prefix", "Vdevice", "--Mdir", str(folder))
+    words, defines, runtimes = rtl.extras
+    named = (*words, "--top-module", rtl.top, "--prefix", "Vdevice", "--Mdir", str(folder))
     _said([verilator, *_VERILATE, *named, *parameters, *map(str, rtl.sources())], f"Verilator on the RTL of {rtl.name}")
     runtime = Path(_said([verilator, "--getenv", "VERILATOR_ROOT"], VERILATOR).strip()) / "include"
     device, made = data_folder("rtl") / "device", folder / f"{rtl.name}.so"
     includes = (folder, runtime, runtime / "vltstd", device, _header().parent)
     words = [
-        *(compiler, *_COMPILE, f"-DDEVICE={rtl.name}_device", *(f"-D{define}" for define in _DEFINES)),
+        *(compiler, *_COMPILE, f"-DDEVICE={rtl.name}_device", *(f"-D{define}" for define in (*_DEFINES, *defines))),
         *(f"-I{include}" for include in includes),
-        *map(str, (device / "device.cpp", *sorted(folder.glob("*.cpp")), *(runtime / name for name in _RUNTIME))),
+        *map(str, (device / "device.cpp", *sorted(folder.glob("*.cpp")))),
+        *(str(runtime / name) for name in (*_RUNTIME, *runtimes)),
         *("-o", str(made)),
     ]
     _said(words, f"the C++ compiler on the RTL of {rtl.name}")

@@ -15,6 +15,7 @@ import numpy as np
 from npukit.boot.maker import check_maker
 from npukit.emulator.here import usual
 from npukit.errors import NpukitError
+from npukit.farm.trial import run_trial
 from npukit.farm.trials import unpacked
 from npukit.link.flash_port import open_board, update_of
 from npukit.link.programmer import program
@@ -22,7 +23,6 @@ from npukit.link.update import flash
 from npukit.measure.bench import bench
 from npukit.measure.cases import Cases, load_cases
 from npukit.measure.target import EMULATORS, Target, open_target
-from npukit.measure.trial import run_trial
 from npukit.measure.validate import run_case
 from npukit.net.net import Net
 from npukit.net.tensor import Tensor

@@ -17,9 +17,9 @@ from typing import Any
 
 from npukit.errors import NpukitError
 from npukit.farm.tracker import HostPort
+from npukit.farm.trial import Trial, run_trial
 from npukit.host.budget import ARCHIVE
 from npukit.host.parallel import apart
-from npukit.measure.trial import Trial, run_trial
 from npukit.project.build_folder import REPORT, Build, load_build
 from npukit.project.folder_files import MOST_FOLDER_BYTES
 

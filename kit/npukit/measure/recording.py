@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import cycle
@@ -43,6 +43,21 @@ def record_timeline(build: Build, emulator: Emulator, session: Session, cases: C
     emulator.trace(False)
     seen = _Reader(sites, names, _traced(build, plan, emulator), between.under_way())
     return _timeline(build, net, plan, _learn(plan, observed), seen)
+
+
+def work_spans(build: Build, emulator: Emulator, run: Callable[[], object]) -> dict[tuple[int, int], list[_Span]]:
+    """The cycles of accelerators' works in an observed round, which `run` runs, by PE and step of the plan."""
+    plan, found = build.plan(), defaultdict[tuple[int, int], list[_Span]](list)
+    sites = {pe: site for image in build.images() for site in [call_sites(image)] for pe in image.pes}
+    emulator.trace(True, {pe.pe: sites[pe.pe].marks() for pe in plan.pes})
+    run()
+    emulator.trace(False)
+    names = [slot.name for slot in build.board.accelerator if slot.base is not None]
+    seen = _Reader(sites, names, _traced(build, plan, emulator))
+    for (pe, name), steps in _learn(plan, seen).work.items():
+        for step, span in zip(steps, seen.work()[pe, name], strict=True):
+            found[pe, step].append(span)
+    return found
 
 
 def _traced(build: Build, plan: Plan, emulator: Emulator) -> TraceRecords:

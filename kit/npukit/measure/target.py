@@ -17,7 +17,7 @@ from npukit.emulator.here import usual
 from npukit.emulator.qemu import QemuMachine
 from npukit.emulator.renode.machine import RenodeMachine
 from npukit.emulator.renode.render import Dram
-from npukit.emulator.rtl import rtl_libraries
+from npukit.emulator.rtl import Waves, rtl_libraries
 from npukit.emulator.waiting import Senders
 from npukit.errors import NpukitError
 from npukit.link.companions import CompanionSession, SharedLink
@@ -98,6 +98,8 @@ class Emulation:
     races: bool = True
     faults: FaultPlan | None = None
     debugger: Debugger | None = None
+    waves: Waves | None = None
+    """Waveforms of accelerators in RTL."""
 
 
 @contextmanager
@@ -164,6 +166,8 @@ def start(build: Build, name: str, emulation: Emulation = Emulation(), progress:
     """Start the build on an emulator, or open the line to a device with the build."""
     if name != C_MODELS and (emulation.faults or emulation.debugger):
         raise NpukitError(f"--faults and --gdb are for the built-in emulator, not for {name}", tries=["--on emulator"])
+    if name != RTL and emulation.waves:
+        raise NpukitError(f"--waves is for accelerators in RTL, not for {name}", tries=["--on rtl"])
     if name not in EMULATORS:
         return open_serial(name, build.board.uart, progress)
     _refuse_what_only_others_run(build, name)
@@ -173,7 +177,9 @@ def start(build: Build, name: str, emulation: Emulation = Emulation(), progress:
     if name == "renode":
         data = build.dram()
         return RenodeMachine(build.board, build.images(), Dram(data, build.manifest.chips) if data else None)
-    return _built_in(build, emulation, rtl_libraries(build.board, build.rtl(), progress) if name == RTL else None)
+    waves = emulation.waves is not None
+    rtl = rtl_libraries(build.board, build.rtl(), progress, waves=waves) if name == RTL else None
+    return _built_in(build, emulation, rtl)
 
 
 def _refuse_what_only_others_run(build: Build, name: str) -> None:
@@ -201,6 +207,7 @@ def _built_in(build: Build, emulation: Emulation, rtl: Mapping[str, Path] | None
         *parts,
         chips=chips,
         rtl=rtl,
+        waves=emulation.waves,
         layers=[op.name for op in build.net().ops] if rtl and not build.manifest.coresident else (),
         strict=emulation.strict,
         races=emulation.races,

@@ -29,7 +29,7 @@ ALONE = "alone"
 """The path of a layer with separate inputs (`measure/alone.py`)."""
 
 
-_SOMETIMES = ("accuracy", "rtl_works")
+_SOMETIMES = ("accuracy", "rtl_works", "waves")
 """Fields of a validation that the JSON has only with a value."""
 
 
@@ -86,6 +86,8 @@ class Validation:
     """The seeds of the schedules for the repeated deployed frames: `measure/schedules.py`."""
     rtl_works: int | None = None
     """Works of accelerators in RTL, each equal to the C model's in bytes and cycles. None without RTL."""
+    waves: tuple[str, ...] | None = None
+    """Files of waveforms. None unless asked for."""
 
     @property
     def passed(self) -> bool:

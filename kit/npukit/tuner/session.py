@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from npukit.accel.core_kernels import CostPreference
 from npukit.errors import DoesNotFit, NpukitError
+from npukit.farm.trial import NOT_EXACT, Trial
 from npukit.farm.trials import Measurer
 from npukit.host.budget import MODEL
 from npukit.host.parallel import apart
 from npukit.measure.cases import load_cases
-from npukit.measure.trial import NOT_EXACT, Trial
 from npukit.net.importer.loops import TILES, LoopKernel, arrangement_of, load_kernels
 from npukit.net.net import Net
 from npukit.progress import Progress, Silent

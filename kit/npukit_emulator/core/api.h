@@ -47,6 +47,9 @@ API void mesh_set_beside(struct mesh *mesh, const struct device_model *model);
 API uint64_t mesh_compared(const struct mesh *mesh);
 API void mesh_set_lacking(struct mesh *mesh, uint32_t pe);
 
+/* The state of a PE's accelerator, in the order of mesh_add_accelerator(). 0 where the PE has none. */
+API void *mesh_device(const struct mesh *mesh, uint32_t pe, uint32_t number);
+
 /* Add a program. 0 is unknown. `stack_bottom`: the stack's lowest address. `code`: must not be written while the
  * program runs. `arena`: activations, which a strict board lets any program read before they are written. */
 API struct image *mesh_add_image(struct mesh *mesh, uint32_t stack_bottom, struct code_range code,

@@ -22,6 +22,7 @@ struct beside {
     struct device_host *device, *model;
     struct done by_device, by_model;
     uint64_t works, events; /* compared so far */
+    uint64_t begun;    /* cycle of the last store to a register of the idle device */
     uint32_t command;  /* address of the last command fetched by the model */
     uint8_t *sram;     /* the model's memory */
     uint8_t *before;   /* the memory at the last comparison */
@@ -38,6 +39,7 @@ static void differ(const struct beside *beside)
 {
     struct pe *pe = beside->device->pe;
     pe->mesh->fault_other = (uint32_t)(beside->device - pe->devices);
+    pe->mesh->fault_since = beside->begun;
     pe_fault_at(pe, FAULT_DIFFERS, beside->command, pe->in_access ? pe->site : pe->pc);
 }
 
@@ -183,6 +185,7 @@ void beside_begin(struct device_host *host)
             memcpy(beside->model->place.scratchpad, host->place.scratchpad, host->place.scratchpad_bytes);
         }
         forget(beside);
+        beside->begun = mesh_of(beside)->now;
     }
 }
 

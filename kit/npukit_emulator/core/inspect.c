@@ -75,6 +75,7 @@ void mesh_fault(const struct mesh *mesh, struct fault *fault)
     fault->pe = pe->number;
     fault->address = pe->fault_address;
     fault->other = mesh->fault_other;
+    fault->since = mesh->fault_since;
     memcpy(fault->what, mesh->fault_what, sizeof fault->what);
     if (pe->fault_kind == FAULT_CHANGED) {
         memcpy(fault->what, pe->changed, sizeof pe->changed);
@@ -82,6 +83,11 @@ void mesh_fault(const struct mesh *mesh, struct fault *fault)
     core_registers(pe, fault->registers);
     fault->race = pe->races != NULL ? pe->races->race : (struct race){0};
     fault->registers[15] = pe->fault_pc != 0 ? pe->fault_pc : pe->pc;
+}
+
+void *mesh_device(const struct mesh *mesh, uint32_t pe, uint32_t number)
+{
+    return mesh->pes[pe].devices[number].state;
 }
 
 void mesh_wait(const struct mesh *mesh, uint32_t number, struct wait *wait)

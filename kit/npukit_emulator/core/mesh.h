@@ -251,6 +251,7 @@ struct mesh {
     struct pe *faulted;
     uint32_t fault_other;
     char fault_what[128];
+    uint64_t fault_since;
     struct noc *noc;
     struct flash *flash;
     struct trace *trace;

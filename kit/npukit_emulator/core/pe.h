@@ -69,6 +69,7 @@ struct fault {
     uint32_t registers[17]; /* r0-r15, xpsr */
     char what[128];
     struct race race;
+    uint64_t since; /* of a device and its model beside it: the cycle in which the work began */
 };
 
 /* The emulated half of an accelerator in a PE. */

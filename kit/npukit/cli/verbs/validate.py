@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
 from npukit.cli.networks import chosen_network, refuse_for_several
@@ -13,6 +17,16 @@ from npukit.cli.terminal import Terminal
 if TYPE_CHECKING:
     from npukit.measure.validate import Validation
     from npukit.project.build_folder import Build
+
+
+TileOf = Annotated[
+    str | None,
+    advanced(
+        "--waves",
+        metavar="TILE",
+        help="With --on rtl: write waveforms. PE:LAYER or PE:LAYER@CASE; or cycles of this run, PE:FIRST-LAST.",
+    ),
+]
 
 
 @verb(plugins=True, left="nothing is written")
@@ -32,6 +46,7 @@ def validate(
         int | None,
         advanced("--schedule", min=1, metavar="SEED", help="Only one schedule of delayed messages, by its seed."),
     ] = None,
+    waves: TileOf = None,
     modified: Modified = False,
 ) -> None:
     """Run a build, and compare every output and layer with the integer reference, bit for bit.
@@ -42,25 +57,21 @@ def validate(
 
     build = chosen_network(build, network)
     if networks := api.load_networks(build, modified=modified):
-        refuse_for_several(build, "--inputs, --expect, --stream and --faults", inputs, expect, stream, faults)
+        options = "--inputs, --expect, --stream, --faults and --waves"
+        refuse_for_several(build, options, inputs, expect, stream, faults, waves)
         show_modified(terminal, *networks.values())
         _validate_networks(networks, on, cases, schedule, terminal)
         return
     built = api.load(build, modified=modified)
     show_modified(terminal, built)
-    found = api.validate(
-        built,
-        on=on,
-        inputs=inputs,
-        expect=expect,
-        cases=cases,
-        stream=stream,
-        faults=faults,
-        schedule=schedule,
-        progress=terminal,
-    )
+    given = {"inputs": inputs, "expect": expect, "cases": cases, "stream": stream, "schedule": schedule}
+    again = _command(build, {"board": terminal.plugins_of, "on": on, **given, "modified": modified})
+    with _naming_waves(again):
+        found = api.validate(built, on=on, faults=faults, waves=waves, progress=terminal, **given)
     terminal.result({**found.to_json(), **told_of(built)})
-    _show(terminal, found)
+    _show(terminal, found, again=again)
+    for file in found.waves or ():
+        terminal.print(f"waveform: {file}")
     if found.accuracy is not None:
         terminal.print(f"accuracy: {found.accuracy:.1%} of the labels")
 
@@ -77,9 +88,30 @@ def _validate_networks(
         _show(terminal, each, f"network {name}: ")
 
 
-def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
+def _command(build: Path, given: Mapping[str, object]) -> str:
+    """The command of this run."""
+    words = ((f"--{name}",) if value is True else (f"--{name}", str(value)) for name, value in given.items() if value)
+    return join(["npukit", "validate", str(build), *chain(*words)])
+
+
+@contextmanager
+def _naming_waves(again: str) -> Iterator[None]:
+    """Name the command for waveforms of the work in which RTL and model differ."""
+    from npukit.emulator.faults import CoreFault
+
+    try:
+        yield
+    except CoreFault as error:
+        if error.cycles:
+            first, last = error.cycles
+            error.tries = (f"{again} --waves {error.pe}:{first}-{last}",)
+        raise
+
+
+def _show(terminal: Terminal, found: Validation, of: str = "", again: str = "npukit validate BUILD") -> None:
     """Print the result, or raise an error if outputs differ."""
     from npukit.errors import DoesNotFit
+    from npukit.measure.target import RTL
     from npukit.measure.validate import CASES
 
     if not found.passed:
@@ -88,6 +120,8 @@ def _show(terminal: Terminal, found: Validation, of: str = "") -> None:
         if (first := found.mismatches[0]).by == CASES:
             right = f"--expect ARRAY: another array of the file; case {first.case} equals the integer reference"
         ways = ["npukit validate BUILD --json lists the mismatches", right]
+        if found.engine == RTL and first.box:
+            ways.append(f"{again} --waves {first.pe}:{first.tensor}{f'@{first.case}' if first.case else ''}")
         raise DoesNotFit(f"{of}{differs}{first}", tries=ways)
     if found.layers_checked:
         terminal.print(

@@ -1,4 +1,4 @@
-"""A trial: one build, measured and checked for exactness, for a comparison of many."""
+"""A trial: a build, measured and checked for exactness, for a comparison of many."""
 
 from __future__ import annotations
 
