@@ -78,6 +78,7 @@ class Cost:
     - `arena`: offsets in the scratch memory, multiples of 16, of each input, then of the output. The plan places an
       operand there if no other op needs it meanwhile. The driver copies the other operands, and may overwrite the whole
       scratch memory.
+    - `chained`: cycles saved by a tile's command behind another command of the same chain.
     - `accesses`: loads and stores of operands and of scratch memory by the core.
     - `streams`: True if the code receives the address of its constants, so that DRAM can supply them.
     - `called`: True if a driver function computes the tile instead of a command; the constants then contain no command.
@@ -95,6 +96,7 @@ class Cost:
     accesses: int = 0
     streams: bool = True
     called: bool = False
+    chained: int = 0
 
 
 @dataclass(frozen=True)

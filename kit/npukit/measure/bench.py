@@ -302,7 +302,8 @@ def _check_in_a_row(target: Target, net: Net, cases: Cases, chosen: Sequence[int
 
 def _pes(board: Board, net: Net, plan: Plan, measured: _Measured, timeline: Timeline | None) -> tuple[PeCost, ...]:
     """The cost of each PE in the slowest frame."""
-    run, npu_busy, of_one, found = measured.slowest, _npu_busy(measured.tiles, timeline), port_cycles(net, plan), []
+    run, npu_busy, found = measured.slowest, _npu_busy(measured.tiles, timeline), []
+    of_one = port_cycles(board.noc, net, plan) if board.noc else {}
     ports = {pe: of_one.get(like, 0) for pe, like in twins(board, plan)}
     for pe, spent in run.pes.items():
         busy, working = spent.cycles - spent.asleep, npu_busy.get(pe, 0)

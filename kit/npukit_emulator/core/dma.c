@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "need.h"
-#include "noc.h"
-#include "route.h"
+#include "network.h"
 
 enum { QUEUE = 8, DESCRIPTOR_BYTES = 48, FLAGS_AT = 0x100, NO_FLAG = 0xFF };
 enum { KIND_COPY = 1, MULTICAST = 1 << 8 };
@@ -20,7 +19,7 @@ enum register_offset {
     PES = 0x14,
     CHIP = 0x18,
 };
-enum { ERROR_QUEUE_FULL = 1, ERROR_PLACE, ERROR_KIND, ERROR_ROUTE, ERROR_ADDRESS, ERROR_FLAG };
+enum { ERROR_QUEUE_FULL = 1, ERROR_PLACE = NOC_ERROR_PLACE, ERROR_KIND, ERROR_ROUTE, ERROR_ADDRESS, ERROR_FLAG };
 #define NO_PLACE (DRAM_OF_CHIP - 1)
 
 struct dma {
@@ -28,9 +27,10 @@ struct dma {
     uint64_t asked_at[QUEUE];
     struct view views[QUEUE]; /* the core's view at each doorbell: races.h */
     uint32_t chain_count;
-    uint32_t next; /* address of the descriptor after the running one */
+    uint32_t address, next; /* of the descriptor that is due or running; of the one after it */
     uint32_t completed;
-    uint32_t error;
+    uint32_t reign; /* counts the times that all chains were dropped */
+    uint32_t error, due_error; /* due_error: an error of the descriptor, not shown yet */
     uint64_t stalled_until;
 };
 
@@ -42,13 +42,13 @@ struct descriptor {
 
 _Static_assert(sizeof(struct descriptor) == DESCRIPTOR_BYTES, "twelve words");
 
-static void start(struct pe *pe, uint32_t address);
-
 static void drop_chains(struct dma *dma)
 {
     for (; dma->chain_count > 0; dma->chain_count--) {
         clocks_let_go(&dma->views[dma->chain_count - 1]);
     }
+    dma->reign++;
+    dma->due_error = 0;
 }
 
 static void fail(struct pe *pe, uint32_t error, uint32_t address)
@@ -60,7 +60,30 @@ static void fail(struct pe *pe, uint32_t error, uint32_t address)
     pe->last_error_address = address;
     if (error != ERROR_QUEUE_FULL) {
         drop_chains(dma);
+        dma_port_drop_fetch(pe);
         pe_set_event(pe);
+    }
+}
+
+static void on_fail(struct mesh *mesh, void *subject)
+{
+    struct pe *pe = subject;
+    (void)mesh;
+    if (pe->dma->due_error != 0) { /* its chain was not dropped meanwhile */
+        fail(pe, pe->dma->due_error, pe->dma->address);
+    }
+}
+
+void dma_fail_at(struct pe *pe, uint32_t error, uint64_t time)
+{
+    pe->dma->due_error = error;
+    events_post(pe->mesh, time, pe->number, on_fail, pe);
+}
+
+void dma_report(struct pe *pe, uint32_t error)
+{
+    if (pe->dma != NULL) {
+        fail(pe, error, 0);
     }
 }
 
@@ -81,26 +104,41 @@ static bool inside(struct mesh *mesh, struct place place, const struct transfer 
 
 static uint32_t check_destination(struct mesh *mesh, const struct transfer *transfer, struct place destination)
 {
-    if (!noc_pe_exists(mesh, destination.pe) || !noc_reaches(mesh, transfer->source.pe, destination.pe)) {
+    const bool to_list = transfer->multicast;
+    if ((to_list && noc_is_dram(destination.pe)) || !noc_pe_exists(mesh, destination.pe) ||
+        !noc_reaches(mesh, transfer->source.pe, destination.pe)) {
         return ERROR_ROUTE;
     }
     return inside(mesh, destination, transfer, transfer->destination_stride) ? 0 : ERROR_ADDRESS;
 }
 
-static uint32_t check(struct mesh *mesh, const struct transfer *transfer)
+static uint32_t check_source(struct mesh *mesh, const struct transfer *transfer)
 {
     const struct place source = transfer->source;
     if (!noc_pe_exists(mesh, source.pe) || !noc_reaches(mesh, transfer->owner->number, source.pe)) {
         return ERROR_ROUTE;
     }
-    uint32_t error = inside(mesh, source, transfer, transfer->source_stride) ? 0 : ERROR_ADDRESS;
-    for (uint32_t i = 0; i < transfer->destination_count && error == 0; i++) {
+    return inside(mesh, source, transfer, transfer->source_stride) ? 0 : ERROR_ADDRESS;
+}
+
+static uint32_t check_flags(const struct transfer *transfer)
+{
+    const uint32_t flags = transfer->owner->mesh->figures.flags;
+    const bool elsewhere = transfer->source.pe != transfer->owner->number;
+    const bool source_exists = transfer->source_flag < flags && !elsewhere;
+    const bool exist = (transfer->source_flag == NO_FLAG || source_exists) &&
+                       (transfer->destination_flag == NO_FLAG || transfer->destination_flag < flags);
+    return exist ? 0 : ERROR_FLAG;
+}
+
+uint32_t dma_check(const struct transfer *transfer, uint32_t first, uint32_t count)
+{
+    struct mesh *mesh = transfer->owner->mesh;
+    uint32_t error = first == 0 ? check_source(mesh, transfer) : 0;
+    for (uint32_t i = first; i < first + count && error == 0; i++) {
         error = check_destination(mesh, transfer, transfer->destinations[i]);
     }
-    const uint32_t flags = mesh->figures.flags;
-    const bool flags_exist = (transfer->source_flag == NO_FLAG || transfer->source_flag < flags) &&
-                             (transfer->destination_flag == NO_FLAG || transfer->destination_flag < flags);
-    return error != 0 || flags_exist ? error : ERROR_FLAG;
+    return error != 0 ? error : check_flags(transfer);
 }
 
 /* ---- descriptors ---- */
@@ -136,6 +174,7 @@ static uint32_t read_destinations(struct pe *pe, const struct descriptor *descri
         transfer->destinations[i].pe = on_board(pe, transfer->destinations[i].pe);
     }
     transfer->destination_count = count;
+    transfer->multicast = multicast;
     if (multicast) {
         races_fetch_list(transfer, descriptor->destination_pe);
     }
@@ -152,12 +191,9 @@ static void fill(struct transfer *transfer, const struct descriptor *descriptor)
     transfer->source_flag = descriptor->flags & 0xFF;
     transfer->destination_flag = descriptor->flags >> 8 & 0xFF;
     transfer->source = (struct place){on_board(transfer->owner, descriptor->source_pe), descriptor->source};
-    const uint32_t flit_bytes = transfer->owner->mesh->figures.port_bytes_per_cycle;
-    const uint64_t flits = (uint64_t)transfer->rows * ((transfer->row_bytes + flit_bytes - 1) / flit_bytes);
-    transfer->flits = flits > 0 ? flits : 1;
 }
 
-static uint32_t fetch(struct pe *pe, uint32_t address, struct transfer *transfer)
+static uint32_t read_descriptor(struct pe *pe, uint32_t address, struct transfer *transfer)
 {
     struct descriptor descriptor;
     if (address % 16 != 0 || (uint64_t)address + DESCRIPTOR_BYTES > pe->mesh->figures.sram_bytes) {
@@ -170,34 +206,30 @@ static uint32_t fetch(struct pe *pe, uint32_t address, struct transfer *transfer
     pe->dma->next = descriptor.next;
     fill(transfer, &descriptor);
     races_fetch(transfer, address, DESCRIPTOR_BYTES);
-    const uint32_t error = read_destinations(pe, &descriptor, transfer);
-    return error != 0 ? error : check(pe->mesh, transfer);
+    return read_destinations(pe, &descriptor, transfer);
 }
 
-static void leave(struct mesh *mesh, void *subject)
+struct transfer *dma_fetch(struct pe *pe, uint32_t *error)
 {
-    noc_send(mesh, subject);
-}
-
-static void start(struct pe *pe, uint32_t address)
-{
-    struct mesh *mesh = pe->mesh;
     struct transfer *transfer = needed(calloc(1, sizeof *transfer));
     transfer->owner = pe;
+    transfer->reign = pe->dma->reign;
     transfer->asked_at = pe->dma->asked_at[0];
     transfer->view = pe->races == NULL ? transfer->view : clocks_hold(pe->dma->views[0]);
-    const uint32_t error = fetch(pe, address, transfer);
-    if (error != 0) {
-        races_end(transfer);
-        free(transfer->destinations);
-        free(transfer);
-        fail(pe, error, address);
-        return;
+    *error = read_descriptor(pe, pe->dma->address, transfer);
+    if (*error != 0) {
+        noc_abandon(transfer);
+        return NULL;
     }
     pe->bytes_sent += (uint64_t)transfer->rows * transfer->row_bytes;
-    const uint64_t request = noc_request_cycles(mesh, pe->number, transfer->source.pe);
-    const uint64_t begin = pe->dma->stalled_until > mesh->now ? pe->dma->stalled_until : mesh->now;
-    events_post(mesh, begin + mesh->figures.setup_cycles + request + disturb_delay(pe), pe->number, leave, transfer);
+    return transfer;
+}
+
+static void start(struct pe *pe, uint32_t address, uint64_t from)
+{
+    struct dma *dma = pe->dma;
+    dma->address = address;
+    dma_port_fetch(pe->mesh, pe, (dma->stalled_until > from ? dma->stalled_until : from) + disturb_delay(pe));
 }
 
 static void drop_first_chain(struct dma *dma)
@@ -210,23 +242,24 @@ static void drop_first_chain(struct dma *dma)
 }
 
 /* The source may be overwritten: start the next descriptor. */
-void dma_source_done(struct transfer *transfer)
+void dma_done(struct transfer *transfer)
 {
     struct pe *pe = transfer->owner;
     struct dma *dma = pe->dma;
-    if (dma->chain_count == 0) {
-        return; /* the engine was stopped meanwhile */
+    const uint64_t now = pe->mesh->now;
+    if (transfer->reign != dma->reign) {
+        return; /* its chain was dropped meanwhile */
     }
     dma->completed++;
     noc_count_flag(pe->mesh, pe->number, transfer->source_flag, transfer, false);
     if (dma->next != 0) {
-        start(pe, dma->next);
+        start(pe, dma->next, now);
         return;
     }
     drop_first_chain(dma);
     races_chain_ends(pe);
     if (dma->chain_count > 0) {
-        start(pe, dma->chains[0]);
+        start(pe, dma->chains[0], now);
     }
 }
 
@@ -243,7 +276,7 @@ static void ring(struct pe *pe, uint32_t address)
     dma->views[dma->chain_count] = races_ring(pe);
     dma->chains[dma->chain_count++] = address;
     if (dma->chain_count == 1) {
-        start(pe, address);
+        start(pe, address, pe->mesh->now + 1);
     }
 }
 
@@ -316,6 +349,7 @@ void dma_stop(struct pe *pe)
 {
     if (pe->dma != NULL) {
         drop_chains(pe->dma);
+        dma_port_drop_fetch(pe);
     }
 }
 
@@ -330,7 +364,7 @@ void dma_stall(struct pe *pe, uint64_t until)
 void dma_reset(struct pe *pe)
 {
     drop_chains(pe->dma);
-    *pe->dma = (struct dma){0};
+    *pe->dma = (struct dma){.reign = pe->dma->reign};
     memset(pe->flags, 0, pe->mesh->figures.flags * sizeof *pe->flags);
 }
 

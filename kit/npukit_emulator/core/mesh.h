@@ -181,9 +181,11 @@ struct figures {
     uint64_t boot_base; /* 0: no boot controller */
     uint64_t boot_window, boot_bytes; /* address and size of the loader area */
     uint32_t port_bytes_per_cycle, setup_cycles, hop_cycles;
+    uint32_t packet_flits, buffer_packets, border_packets;
     uint32_t chip_hop_cycles, chip_links_per_border, chip_link_bytes_per_100_cycles;
     uint64_t dram_bytes;
-    uint32_t dram_bytes_per_cycle, dram_latency_cycles;
+    uint32_t dram_bytes_per_cycle, dram_latency_cycles, dram_burst_bytes, dram_banks, dram_row_bytes, dram_row_cycles;
+    uint32_t dram_refresh_interval, dram_refresh_cycles;
     uint32_t flags;
     uint32_t seed; /* for the random SRAM contents at power-on */
 };

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 #include "need.h"
-#include "noc_state.h"
-#include "route.h"
+#include "network.h"
 
 static uint32_t chips(const struct mesh *mesh)
 {
@@ -17,29 +16,34 @@ static uint32_t chips(const struct mesh *mesh)
 const char *noc_create(struct mesh *mesh)
 {
     struct noc *noc = mesh->noc = needed(calloc(1, sizeof *noc));
-    noc->link_free = needed(calloc((size_t)mesh->pe_count * DIRECTIONS, sizeof *noc->link_free));
-    noc->border_free =
-        needed(calloc((size_t)chips(mesh) * DIRECTIONS * mesh->figures.chip_links_per_border, sizeof(uint64_t)));
-    noc->dram_free = needed(calloc(chips(mesh), sizeof *noc->dram_free));
-    noc->dram = needed(calloc(chips(mesh), sizeof *noc->dram));
-    noc->dead_link = needed(calloc((size_t)mesh->pe_count * DIRECTIONS, sizeof *noc->dead_link));
+    noc->channels = mesh->figures.hexagonal_torus ? MOST_CHANNELS : CLASSES;
+    noc->routers = needed(calloc(mesh->pe_count, sizeof *noc->routers));
+    noc->ports = needed(calloc(mesh->pe_count, sizeof *noc->ports));
+    noc->dead_link = needed(calloc((size_t)mesh->pe_count * PORTS, sizeof *noc->dead_link));
     noc->dead_pe = needed(calloc(mesh->pe_count, sizeof *noc->dead_pe));
+    for (uint32_t i = 0; i < mesh->pe_count; i++) {
+        noc->ports[i].served_last = true;
+        noc->routers[i].asked = noc->routers[i].granted_at = NEVER;
+        for (uint32_t port = 0; port < PORTS; port++) {
+            noc->routers[i].last_granted[port] = PORTS - 1;
+        }
+    }
+    borders_create(mesh, chips(mesh));
+    drams_create(mesh, chips(mesh));
     return noc->dead_pe != NULL ? NULL : "out of memory";
 }
 
 void noc_free(struct mesh *mesh)
 {
-    for (uint32_t chip = 0; chip < chips(mesh); chip++) {
-        free(mesh->noc->dram[chip]);
-    }
+    drams_free(mesh, chips(mesh));
 }
 
 void noc_set_dead(struct mesh *mesh, uint32_t pe, uint32_t other)
 {
     const struct step there = route_step(&mesh->figures, pe, other);
     const struct step back = route_step(&mesh->figures, other, pe);
-    mesh->noc->dead_link[pe * DIRECTIONS + there.direction] = true;
-    mesh->noc->dead_link[other * DIRECTIONS + back.direction] = true;
+    mesh->noc->dead_link[pe * PORTS + there.port] = true;
+    mesh->noc->dead_link[other * PORTS + back.port] = true;
 }
 
 void noc_set_pe_dead(struct mesh *mesh, uint32_t pe)
@@ -71,7 +75,7 @@ bool noc_reaches(const struct mesh *mesh, uint32_t from, uint32_t to)
     const uint32_t end = noc_router(mesh, to);
     while (at != end) {
         const struct step step = route_step(&mesh->figures, at, end);
-        if (mesh->noc->dead_link[at * DIRECTIONS + step.direction]) {
+        if (mesh->noc->dead_link[at * PORTS + step.port]) {
             return false;
         }
         at = step.next;
@@ -94,29 +98,8 @@ uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes)
         *bytes = mesh->figures.sram_bytes;
         return mesh->pes[place].sram;
     }
-    uint8_t **dram = &mesh->noc->dram[place - DRAM_OF_CHIP];
-    if (*dram == NULL) {
-        *dram = needed(calloc(1, mesh->figures.dram_bytes)); /* the system allocates pages at first access */
-    }
     *bytes = mesh->figures.dram_bytes;
-    return *dram;
-}
-
-uint32_t noc_hop_cycles(const struct mesh *mesh, struct step step)
-{
-    return step.leaves_chip ? mesh->figures.chip_hop_cycles : mesh->figures.hop_cycles;
-}
-
-uint64_t noc_request_cycles(const struct mesh *mesh, uint32_t from, uint32_t place)
-{
-    uint64_t cycles = noc_is_dram(place) ? mesh->figures.dram_latency_cycles : 0;
-    const uint32_t end = noc_router(mesh, place);
-    for (uint32_t at = from; at != end;) {
-        const struct step step = route_step(&mesh->figures, at, end);
-        cycles += noc_hop_cycles(mesh, step);
-        at = step.next;
-    }
-    return cycles;
+    return dram_bytes(mesh, place - DRAM_OF_CHIP);
 }
 
 void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag, const struct transfer *transfer, bool arrived)

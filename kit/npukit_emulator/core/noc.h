@@ -7,6 +7,8 @@
 #include "mesh.h"
 
 #define DRAM_OF_CHIP 0x80000000U
+enum { NOC_ERROR_PLACE = 2, NOC_ERROR_CRC = 7, NOC_ERROR_NUMBER = 8 }; /* in the DMA's ERROR register */
+
 #define THIS_CHIP 0x40000000U /* in a descriptor: the number is relative to the PE's own chip */
 
 /* A source or destination of data: a PE, or a chip's DRAM (DRAM_OF_CHIP + chip). */
@@ -33,19 +35,19 @@ struct transfer {
     struct place source;
     struct place *destinations;
     uint32_t destination_count;
+    bool multicast;
 
     uint64_t asked_at, left_at;
+    uint32_t reign; /* of the DMA at the fetch: dma.c */
     uint32_t tag;
     struct harm harm;
 
     struct view view; /* the core's view at the doorbell: races.h */
     uint32_t descriptor, deed, landing;
 
-    uint64_t flits;
     uint8_t *data; /* bytes read from the source */
-    uint32_t on_the_way;
-    bool source_done;
-    uint64_t source_done_at;
+    uint32_t on_the_way; /* destinations that will be reached */
+    bool done; /* the descriptor */
 };
 
 const char *noc_create(struct mesh *mesh);
@@ -61,15 +63,23 @@ uint32_t noc_distance(const struct pe *a, const struct pe *b);
 /* The memory of a place. `bytes`: its size. */
 uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes);
 
-/* Cycles of a request from a PE to a place. */
-uint64_t noc_request_cycles(const struct mesh *mesh, uint32_t from, uint32_t place);
+/* Fetch a descriptor through the port of a PE, from a cycle on, and send its message. Calls dma_fetch(), dma_check() and,
+ * when the source may be overwritten, dma_done(). */
+void dma_port_fetch(struct mesh *mesh, struct pe *pe, uint64_t from);
+void dma_port_drop_fetch(struct pe *pe);
 
-/* Send a transfer's data from the present cycle on. Calls dma_source_done() when the source has been read. Frees the
- * transfer at the end. */
-void noc_send(struct mesh *mesh, struct transfer *transfer);
+/* Read the descriptor that is due. NULL: an error of the descriptor or its list. */
+struct transfer *dma_fetch(struct pe *pe, uint32_t *error);
+
+/* Check some of a message's destinations, with the first ones the source too. Returns an error or 0. */
+uint32_t dma_check(const struct transfer *transfer, uint32_t first, uint32_t count);
+void dma_fail_at(struct pe *pe, uint32_t error, uint64_t time);
+void dma_done(struct transfer *transfer);
+
+/* An error of the network at a PE's router. */
+void dma_report(struct pe *pe, uint32_t error);
 
 /* Increment a flag: a message has `arrived`, or has left its source. */
 void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag, const struct transfer *transfer, bool arrived);
-void dma_source_done(struct transfer *transfer);
 
 #endif

@@ -5,16 +5,15 @@
 #include <string.h>
 
 #include "need.h"
-#include "noc_state.h"
+#include "network.h"
 
-/* Arrival of the last byte at a destination. */
+/* The end of a message's last packet at a destination. */
 struct arrival {
     struct transfer *transfer;
     uint32_t destination;
-    bool again; /* repeated by a planned fault */
+    uint32_t output; /* of the router there */
+    enum note_kind kind; /* NOTE_ARRIVED, or a planned fault */
 };
-
-static void on_arrival(struct mesh *mesh, void *subject);
 
 /* ---- data of the source: row after row. Overlapping rows may add up to more bytes than the memory has: the data is
  * then the memory from the lowest byte to the highest ---- */
@@ -136,12 +135,18 @@ static void put_data(struct mesh *mesh, const struct transfer *transfer, struct 
 
 static void release(struct transfer *transfer)
 {
-    if (transfer->source_done && transfer->on_the_way == 0) {
+    if (transfer->done && transfer->on_the_way == 0) {
         races_end(transfer);
         free(transfer->data);
         free(transfer->destinations);
         free(transfer);
     }
+}
+
+void noc_abandon(struct transfer *transfer)
+{
+    transfer->done = true;
+    release(transfer);
 }
 
 void noc_note(struct mesh *mesh, enum note_kind kind, const struct transfer *transfer, struct place to)
@@ -151,81 +156,139 @@ void noc_note(struct mesh *mesh, enum note_kind kind, const struct transfer *tra
                                   transfer->destination_flag, transfer->tag});
 }
 
-/* Deliver the data to a place, with planned faults. */
-static void deliver(struct mesh *mesh, struct transfer *transfer, struct place place, bool harmed, bool again)
+static void deliver(struct mesh *mesh, struct transfer *transfer, struct place place)
 {
-    const struct harm *harm = &transfer->harm;
-    const uint64_t bits = 8 * (uint64_t)transfer->rows * transfer->row_bytes;
-    const bool flips = harmed && harm->flips && bits > 0;
-    const uint64_t bit = flips ? harm->bit % bits : 0;
     take_data(mesh, transfer);
-    const uint64_t byte = bit / 8;
-    uint8_t *flipped = transfer->data;
-    if (flips) {
-        flipped = row_data(transfer, (uint32_t)(byte / transfer->row_bytes)) + byte % transfer->row_bytes;
-    }
-    *flipped ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
-    noc_note(mesh, flips ? NOTE_DAMAGED : NOTE_ARRIVED, transfer, place);
+    noc_note(mesh, NOTE_ARRIVED, transfer, place);
     put_data(mesh, transfer, place);
-    if (!again) { /* a repeated arrival is no access of the software */
-        races_land(transfer, place);
-    }
+    races_land(transfer, place);
     trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
                                              transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes,
                                              (uint32_t)(transfer->left_at - transfer->asked_at)});
-    *flipped ^= flips ? (uint8_t)(1U << bit % 8) : 0U;
     noc_count_flag(mesh, place.pe, transfer->destination_flag, transfer, true);
 }
 
-/* Repeat the arrival if a planned fault requires it. True if repeated. */
-static bool comes_again(struct mesh *mesh, struct arrival *arrival, struct place place)
+/* ---- ends of packets, and faults on the last link: hardware manual, section 4.8 ---- */
+
+/* The receiver at an output of a router finds a packet with a wrong number or CRC, and takes no further one. */
+static void close_output(struct mesh *mesh, uint32_t pe, uint32_t output, uint32_t error)
 {
-    const struct transfer *transfer = arrival->transfer;
-    if (transfer->harm.again_after == 0 || arrival->again) {
-        return false;
+    mesh->noc->routers[pe].closed[output] = true;
+    dma_report(&mesh->pes[pe], error);
+}
+
+static void suffer(struct mesh *mesh, const struct arrival *arrival)
+{
+    const struct place place = arrival->transfer->destinations[arrival->destination];
+    const uint32_t pe = noc_router(mesh, place.pe);
+    noc_note(mesh, arrival->kind, arrival->transfer, place);
+    if (arrival->kind == NOTE_LOST) {
+        mesh->noc->routers[pe].misses[arrival->output] = true;
+    } else {
+        close_output(mesh, pe, arrival->output, arrival->kind == NOTE_DAMAGED ? NOC_ERROR_CRC : NOC_ERROR_NUMBER);
     }
-    arrival->again = true;
-    noc_note(mesh, NOTE_AGAIN, transfer, place);
-    events_post(mesh, mesh->now + transfer->harm.again_after, transfer->owner->number, on_arrival, arrival);
-    return true;
 }
 
 static void on_arrival(struct mesh *mesh, void *subject)
 {
     struct arrival *arrival = subject;
     struct transfer *transfer = arrival->transfer;
-    const struct place place = transfer->destinations[arrival->destination];
-    const bool harmed = transfer->harm.place == ANY_PE || transfer->harm.place == place.pe;
-    if (harmed && transfer->harm.lost) {
-        noc_note(mesh, NOTE_LOST, transfer, place);
+    if (arrival->kind == NOTE_ARRIVED) {
+        deliver(mesh, transfer, transfer->destinations[arrival->destination]);
     } else {
-        deliver(mesh, transfer, place, harmed, arrival->again);
-    }
-    if (harmed && comes_again(mesh, arrival, place)) {
-        return;
+        suffer(mesh, arrival);
     }
     transfer->on_the_way--;
     free(arrival);
     release(transfer);
 }
 
-static void on_source_done(struct mesh *mesh, void *subject)
-{
-    struct transfer *transfer = subject;
-    take_data(mesh, transfer);
-    transfer->source_done = true;
-    dma_source_done(transfer);
-    release(transfer);
-}
-
-void noc_arrive_at(struct mesh *mesh, struct transfer *transfer, uint32_t destination, uint64_t time)
+static void arrive_at(struct mesh *mesh, struct arrival what, uint64_t time)
 {
     struct arrival *arrival = needed(malloc(sizeof *arrival));
-    *arrival = (struct arrival){transfer, destination, false};
-    events_post(mesh, time, transfer->owner->number, on_arrival, arrival);
+    *arrival = what;
+    events_post(mesh, time, what.transfer->owner->number, on_arrival, arrival);
 }
 
-void noc_source_done_at(struct mesh *mesh, struct transfer *transfer, uint64_t time)
+static enum note_kind kind_of(const struct transfer *transfer, uint32_t place)
 {
-    events_post(mesh, time, transfer->owner->number, on_source_done, transfer);
+    const struct harm *harm = &transfer->harm;
+    const bool harmed = harm->place == ANY_PE || harm->place == place;
+    return harmed && harm->lost ? NOTE_LOST : harmed && harm->flips ? NOTE_DAMAGED : NOTE_ARRIVED;
+}
+
+static void end_message(struct mesh *mesh, struct packet *packet, uint32_t destination, uint32_t output, uint64_t time)
+{
+    struct transfer *transfer = packet->transfer;
+    const uint32_t place = transfer->destinations[destination].pe;
+    const enum note_kind kind = kind_of(transfer, place);
+    arrive_at(mesh, (struct arrival){transfer, destination, output, kind}, time);
+    if (kind == NOTE_ARRIVED && transfer->harm.again_after > 0 && (transfer->harm.place == ANY_PE || transfer->harm.place == place)) {
+        transfer->on_the_way++;
+        arrive_at(mesh, (struct arrival){transfer, destination, output, NOTE_AGAIN}, time + transfer->harm.again_after);
+    }
+}
+
+/* Of several entries of a list with the same PE only the first counts. */
+static bool is_first(const struct packet *packet, uint32_t destination)
+{
+    for (uint32_t i = 0; i < destination; i++) {
+        if (packet_place(packet, i) == packet_place(packet, destination)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void noc_end_packet(struct mesh *mesh, struct packet *packet, uint32_t output, uint64_t time)
+{
+    const uint32_t pe = noc_router(mesh, packet_place(packet, 0));
+    struct router *router = &mesh->noc->routers[pe];
+    if (router->misses[output] && !router->closed[output]) {
+        close_output(mesh, pe, output, NOC_ERROR_NUMBER);
+    }
+    for (uint32_t i = 0; i < packet->count && packet->last && !router->closed[output]; i++) {
+        if (is_first(packet, i)) {
+            end_message(mesh, packet, packet->destinations[i], output, time);
+        } else {
+            packet->transfer->on_the_way--;
+        }
+    }
+}
+
+uint64_t noc_begin(struct mesh *mesh, struct transfer *transfer)
+{
+    transfer->harm = (struct harm){.place = ANY_PE};
+    transfer->left_at = mesh->now;
+    for (uint32_t i = 0; i < transfer->destination_count; i++) {
+        noc_note(mesh, NOTE_SENT, transfer, transfer->destinations[i]);
+    }
+    inject_packet(mesh, transfer);
+    if (transfer->harm.late_by > 0) {
+        noc_note(mesh, NOTE_LATE, transfer, transfer->destinations[0]);
+    }
+    return transfer->harm.late_by;
+}
+
+static void on_read(struct mesh *mesh, void *subject)
+{
+    take_data(mesh, subject);
+}
+
+void noc_read_at(struct mesh *mesh, struct transfer *transfer, uint64_t time)
+{
+    events_post(mesh, time, transfer->owner->number, on_read, transfer);
+}
+
+static void on_done(struct mesh *mesh, void *subject)
+{
+    struct transfer *transfer = subject;
+    (void)mesh;
+    dma_done(transfer);
+    noc_abandon(transfer);
+}
+
+void noc_done_at(struct mesh *mesh, struct transfer *transfer, uint64_t time)
+{
+    events_post(mesh, time, transfer->owner->number, on_done, transfer);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "need.h"
-#include "noc_state.h"
+#include "network.h"
 
 static bool has_landed(const struct mesh *mesh, const struct deed *landing, const struct view *view)
 {

@@ -7,7 +7,7 @@
  * message only by waiting for it, however early the message has arrived. */
 #include <stdlib.h>
 
-#include "noc_state.h"
+#include "network.h"
 #include "races.h"
 
 enum { QUEUE = 8 };

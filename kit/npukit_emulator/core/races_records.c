@@ -3,7 +3,7 @@
  * Records of deeds, by number. A record without references in memory or in work under way is reused: no later access
  * can race with the deed. */
 #include "need.h"
-#include "noc_state.h"
+#include "network.h"
 #include "races.h"
 
 enum { OF_A_BLOCK = 1 << 12, MANY = 1 << 15 };

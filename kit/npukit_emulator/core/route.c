@@ -69,12 +69,31 @@ static struct way first_step(struct way way, bool diagonal)
     return (struct way){sign(way.x), diagonal || way.x == 0 ? sign(way.y) : 0};
 }
 
-static enum direction direction_of(struct way step)
+static uint32_t port_of(struct way step)
 {
     if (step.x != 0 && step.y != 0) {
-        return step.x > 0 ? SOUTH_EAST : NORTH_WEST;
+        return step.x > 0 ? PORT_SOUTH_EAST : PORT_NORTH_WEST;
     }
-    return step.x != 0 ? (step.x > 0 ? EAST : WEST) : step.y > 0 ? SOUTH : NORTH;
+    return step.x != 0 ? (step.x > 0 ? PORT_EAST : PORT_WEST) : step.y > 0 ? PORT_SOUTH : PORT_NORTH;
+}
+
+static struct way way_of(uint32_t port)
+{
+    static const struct way ways[PORTS] = {
+        [PORT_NORTH] = {0, -1}, [PORT_EAST] = {1, 0},       [PORT_SOUTH] = {0, 1},
+        [PORT_WEST] = {-1, 0},  [PORT_SOUTH_EAST] = {1, 1}, [PORT_NORTH_WEST] = {-1, -1},
+    };
+    return ways[port];
+}
+
+uint32_t route_opposite(uint32_t port)
+{
+    static const uint32_t opposites[PORTS] = {
+        [PORT_NORTH] = PORT_SOUTH, [PORT_EAST] = PORT_WEST,
+        [PORT_SOUTH] = PORT_NORTH, [PORT_WEST] = PORT_EAST,
+        [PORT_SOUTH_EAST] = PORT_NORTH_WEST, [PORT_NORTH_WEST] = PORT_SOUTH_EAST,
+    };
+    return opposites[port];
 }
 
 /* The distance to the side of the chip towards `step`; 0 for no step. */
@@ -88,21 +107,61 @@ static uint32_t one_on(uint32_t at, uint32_t count, int32_t step)
     return (uint32_t)((int32_t)(at + count) + step) % count;
 }
 
-struct step route_step(const struct figures *figures, uint32_t from, uint32_t to)
+static bool leaves(uint32_t at, uint32_t count, int32_t step)
 {
-    struct position at = position(figures, from);
-    const struct position end = position(figures, to);
+    return step != 0 && to_side(at, count, step) == 0;
+}
+
+static bool is_last(uint32_t chip, uint32_t count, int32_t step)
+{
+    return step != 0 && to_side(chip, count, step) == 0;
+}
+
+/* Take a step, to the next chip at a side of the chip. A diagonal step always goes to the next chip. */
+static struct step take(const struct figures *figures, struct position at, struct way way)
+{
+    struct step step = {.port = port_of(way)};
+    step.leaves_chip = leaves(at.x, figures->columns, way.x) || leaves(at.y, figures->rows, way.y);
+    if (step.leaves_chip) {
+        step.goes_around = is_last(at.chip_x, figures->chip_columns, way.x) || is_last(at.chip_y, figures->chip_rows, way.y);
+        at.chip_x = one_on(at.chip_x, figures->chip_columns, way.x);
+        at.chip_y = one_on(at.chip_y, figures->chip_rows, way.y);
+    }
+    at.x = one_on(at.x, figures->columns, way.x);
+    at.y = one_on(at.y, figures->rows, way.y);
+    step.next = number(figures, at);
+    return step;
+}
+
+struct step route_neighbour(const struct figures *figures, uint32_t from, uint32_t port)
+{
+    return take(figures, position(figures, from), way_of(port));
+}
+
+/* On a grid: along x over the whole board, then along y. */
+static struct step step_on_grid(const struct figures *figures, struct position at, struct position end)
+{
+    const int32_t x = (int32_t)(end.chip_x * figures->columns + end.x) - (int32_t)(at.chip_x * figures->columns + at.x);
+    const int32_t y = (int32_t)(end.chip_y * figures->rows + end.y) - (int32_t)(at.chip_y * figures->rows + at.y);
+    return take(figures, at, first_step((struct way){x, y}, false));
+}
+
+/* On a torus: to the side of the chip towards the next chip, or within the last chip. */
+static struct step step_on_torus(const struct figures *figures, struct position at, struct position end)
+{
     const struct way chips = chips_to_go(figures, at, end), over = first_step(chips, is_diagonal(figures, chips));
     const bool elsewhere = chips.x != 0 || chips.y != 0;
-    const struct way here = elsewhere ? (struct way){to_side(at.x, figures->columns, over.x), to_side(at.y, figures->rows, over.y)}
-                                      : (struct way){(int32_t)end.x - (int32_t)at.x, (int32_t)end.y - (int32_t)at.y};
-    const bool leaves = elsewhere && here.x == 0 && here.y == 0;
-    const struct way step = leaves ? over : first_step(here, false);
-    at.x = one_on(at.x, figures->columns, step.x);
-    at.y = one_on(at.y, figures->rows, step.y);
-    if (leaves) {
-        at.chip_x = one_on(at.chip_x, figures->chip_columns, step.x);
-        at.chip_y = one_on(at.chip_y, figures->chip_rows, step.y);
-    }
-    return (struct step){number(figures, at), direction_of(step), leaves};
+    const struct way side = {to_side(at.x, figures->columns, over.x), to_side(at.y, figures->rows, over.y)};
+    const struct way inside = {(int32_t)end.x - (int32_t)at.x, (int32_t)end.y - (int32_t)at.y};
+    const struct way here = elsewhere ? side : inside;
+    const bool crosses = elsewhere && here.x == 0 && here.y == 0;
+    struct step step = take(figures, at, crosses ? over : first_step(here, false));
+    step.part = !elsewhere ? PART_CHIP : over.x != 0 && over.y != 0 ? PART_DIAGONAL : over.x != 0 ? PART_X : PART_Y;
+    return step;
+}
+
+struct step route_step(const struct figures *figures, uint32_t from, uint32_t to)
+{
+    const struct position at = position(figures, from), end = position(figures, to);
+    return figures->hexagonal_torus ? step_on_torus(figures, at, end) : step_on_grid(figures, at, end);
 }

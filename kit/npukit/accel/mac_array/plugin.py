@@ -63,14 +63,17 @@ class MacArray:
         if parts:
             tile = InParts(net, op, plane, parts, self.figures)
             return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes, called=True)
+        saved = self.figures.setup_cycles - self.figures.chain_cycles
         if op.kind == Matmul.kind:
             products = Products.of(net, op, output, self.figures)
-            return Cost(products.cycles, products.parameter_bytes + products.count * COMMAND_BYTES)
+            constants = products.parameter_bytes + products.count * COMMAND_BYTES
+            return Cost(products.cycles, constants, chained=saved)
         constants = sum(self._constant_bytes_of(net, part, plane) for part in op.parts) + COMMAND_BYTES
         main, form = op.parts[0], None
         if main.kind in ("conv2d", "depthwise_conv2d", "dense", "sums"):
             form = f"blocks of {self._filter_form(net, main, plane)[1]}"
-        return Cost(cycles_of(net, op, plane, self.figures), constants, constants_key=form, aliases=_added(net, op))
+        cycles, added = cycles_of(net, op, plane, self.figures), _added(net, op)
+        return Cost(cycles, constants, constants_key=form, aliases=added, chained=saved)
 
     def lower(self, tile: Tile) -> Lowered:
         return lower(tile, self.figures, self._filters, self._parts(tile.net, tile.op))

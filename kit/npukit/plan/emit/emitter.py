@@ -199,8 +199,8 @@ class Emitter:
         read = zip(sources, self.graph.net.activations(op), self.graph.boxes_read(op, box), strict=True)
         inputs = tuple(View(region.named(name), need) for region, name, need in read)
         constants, source = (block.name, block.source) if block else (None, None)
-        output = View(target.name, box)
-        compute = Compute(op.name, op.engine, output, inputs, cost.cycles, scratch, constants, source, frame)
+        output, cycles = View(target.name, box), cost.cycles - (cost.chained if self._chained(pe, op.engine) else 0)
+        compute = Compute(op.name, op.engine, output, inputs, cycles, scratch, constants, source, frame)
         step = self.traffic.step(pe, compute)
         program = self._program(pe)
         self._hold(program, op, box, cost, step, streamed=block is not None)
@@ -212,6 +212,12 @@ class Emitter:
             program.aliases[source] = target
         if engine.abilities.wait:
             self.traffic.started(pe, op.engine, step, reads, self._overwritten(pe, target))
+
+    def _chained(self, pe: int, engine: str) -> bool:
+        """True if the PE's next step on an engine continues the chain of the step before."""
+        steps = self._program(pe).steps
+        last = steps[-1] if steps else None
+        return isinstance(last, Compute) and last.engine == engine and self.engines[engine].commands is not None
 
     def _begin(self, frame: int, pe: int, engine: str, reads: Sequence[Held], target: Region) -> None:
         """Emit the waits of a PE before a step of this engine."""

@@ -6,34 +6,102 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from npukit.board.board import Board
+from npukit.board.board import Board, Noc
 from npukit.board.noc import DRAM
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Message, Plan
 from npukit.plan.tensors.dma_copies import copies
 from npukit.plan.tensors.routes import Link, Routes
 
-Carried = tuple[int, dict[int, int]]
-"""Times of a packet: its tail leaves the source; the whole packet has arrived, per destination."""
+
+@dataclass
+class Flight:
+    """Times of a descriptor: it is done; its last byte has arrived, per destination. `late`: cycles by which messages
+    that came in meanwhile have delayed both since."""
+
+    done: int
+    arrived: dict[int, int]
+    late: int = 0
+
+
+INNER_CYCLES = 2
+"""Cycles between a router and its own PE or DRAM."""
+ENTRIES_OF_A_FLIT = 4
+"""Destinations in a flit of a multicast's list."""
+MOST_DESTINATIONS = 60
+"""Destinations of a packet. A longer list is sent in groups."""
+REQUEST_FLITS = 2
+
+
+@dataclass(frozen=True)
+class Load:
+    """The packets of a descriptor (manual, section 4.3). `longest`: flits of a full packet. `lists`: flits of the list
+    of destinations in each packet."""
+
+    data: int
+    packets: int
+    lists: int
+    longest: int
+    burst_bytes: int
+
+    @property
+    def flits(self) -> int:
+        return self.data + self.packets * (1 + self.lists)
+
+    @property
+    def last(self) -> int:
+        """Flits of a packet of the average length."""
+        return -(-self.flits // self.packets)
+
+
+@lru_cache(maxsize=1 << 16)
+def load_of(noc: Noc, rows: int, row_bytes: int, destinations: int = 1) -> Load:
+    """The load of a copy. `destinations`: entries of a multicast's list; 1: no list."""
+    groups = -(-destinations // MOST_DESTINATIONS)
+    lists = -(-min(destinations, MOST_DESTINATIONS) // ENTRIES_OF_A_FLIT) if destinations > 1 else 0
+    room, row = noc.packet_flits - 1 - lists, -(-row_bytes // noc.port_bytes_per_cycle)
+    if rows * row == 0:
+        return Load(0, groups, lists, 1 + lists, 0)
+    packets = -(-rows // (room // row)) if row <= room else rows * -(-row // room)
+    bursts = rows * -(-row_bytes // noc.dram_burst_bytes)
+    return Load(groups * rows * row, groups * packets, lists, noc.packet_flits, bursts * noc.dram_burst_bytes)
 
 
 class _Wire:
     """Occupancy of a link: the cycle from which each lane is free, and the cycles taken in total."""
 
-    def __init__(self, lanes: int, hop: int, *, border: bool) -> None:
-        self.free, self.hop, self.border, self.busy = [0] * lanes, hop, border, 0
+    def __init__(self, lanes: int, *, border: bool) -> None:
+        self.free, self.border, self.busy = [0] * lanes, border, 0
 
     def grant(self, at: int, taken: int) -> int:
-        """The cycle at which a packet head begins to cross the link. `at`: the head's arrival. `taken`: cycles of the
-        packet."""
+        """The cycle at which a message's head begins to cross. `at`: the head's arrival. `taken`: cycles of the message."""
         lane = self.free.index(min(self.free)) if len(self.free) > 1 else 0
         passing = max(at, self.free[lane])
         self.free[lane] = passing + taken
         self.busy += taken
         return passing
+
+
+@dataclass
+class _Port:
+    """The DMA of a PE at its SRAM: the cycles from which it is free to send and to receive, and the message sent last."""
+
+    sends: int = 0
+    receives: int = 0
+    sent: Flight | None = None
+
+    def receive(self, at: int, flits: int) -> int:
+        """The cycle at which a message begins to come in. Receiving comes before sending."""
+        begins = max(at, self.receives)
+        self.receives = begins + flits
+        if self.sends > begins and self.sent:
+            self.sends += flits
+            self.sent.late += flits
+        return begins
 
 
 _Tree = tuple[list[tuple[_Wire, int | None]], list[tuple[int, int | None, bool]]]
@@ -42,12 +110,14 @@ its last link, and True if a chip border lies on the way."""
 
 
 class Links:
-    """The links of a board with their occupancy. Packets are granted links in the order of the calls."""
+    """The links of a board with their occupancy. Messages are granted links in the order of the calls, each as a whole:
+    packets of messages that share a link take turns in the hardware."""
 
     def __init__(self, board: Board) -> None:
         assert board.noc is not None
         self._noc, self._routes = board.noc, Routes(board)
         self._wires: dict[Link, _Wire] = {}
+        self._ports: dict[int, _Port] = defaultdict(_Port)
         self._dram_free: dict[int, int] = defaultdict(int)
         self._trees: dict[tuple[int, tuple[int, ...]], _Tree] = {}
 
@@ -56,58 +126,82 @@ class Links:
         """Cycles for which each link was taken."""
         return {link: wire.busy for link, wire in self._wires.items() if wire.busy}
 
-    def carry(self, start: int, sender: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
+    def carry(self, start: int, sender: int, source: int, destinations: Sequence[int], load: Load) -> Flight:
         """Carry one descriptor. Valid only if no descriptor with a later start departs earlier."""
-        return self.deliver(self.departure(start, sender, source, flits), source, destinations, flits)
+        return self.deliver(self.departure(start, sender, source, load), sender, source, destinations, load)
 
-    def departure(self, start: int, sender: int, source: int, flits: int) -> int:
+    def departure(self, start: int, sender: int, source: int, load: Load) -> int:
         """The cycle at which a descriptor leaves its source. `start`: the sender's DMA takes up the descriptor.
 
         Call `departure` in the order of the starts, and `deliver` in the order of the departures.
         """
-        start += self._noc.setup_cycles
+        port = self._ports[sender]
+        begin = max(start + self._noc.setup_cycles + load.lists, port.sends)
         if source < DRAM:
-            return start
-        hops = sum(map(self._hop, self._routes.path(sender, self._routes.router(source))))
-        begin = max(start + hops + self._noc.dram_latency_cycles, self._dram_free[source])
-        self._dram_free[source] = begin + self._dram_cycles(flits)
+            port.sends = begin + load.flits
+            return begin
+        port.sends = begin + REQUEST_FLITS + load.lists
+        asked = begin + self._way(sender, self._routes.router(source), load.lists) + REQUEST_FLITS + load.lists + 1
+        begin = max(asked + self._noc.dram_latency_cycles, self._dram_free[source])
+        self._dram_free[source] = begin + self._dram_cycles(load)
         return begin
 
-    def deliver(self, start: int, source: int, destinations: Sequence[int], flits: int) -> Carried:
-        """Carry a packet from its source, with departure at `start`. Each link of the union of the paths is crossed
+    def asked(self, sender: int) -> int:
+        """The cycle at which the sender's last packet or request has left."""
+        return self._ports[sender].sends
+
+    def deliver(self, start: int, sender: int, source: int, destinations: Sequence[int], load: Load) -> Flight:
+        """Carry a message from its source, with departure at `start`. Each link of the union of the paths is crossed
         once."""
-        if list(destinations) == [source]:
-            return start + 2 * flits, {source: start + 2 * flits}
         if destinations[0] >= DRAM:
-            return self._store(start, source, destinations[0], flits)
+            return self._store(start, sender, source, destinations[0], load)
+        flits = max(load.flits, self._dram_cycles(load) if source >= DRAM else 0)
+        flight = Flight(start + load.flits, {})
+        for destination, (head, slow) in self._heads(start, source, destinations, load).items():
+            read = load.flits if destination == source else 0  # a copy within a PE takes the port twice
+            begins = self._ports[destination].receive(head + read, load.flits)
+            flight.arrived[destination] = begins + max(flits, slow) + 1
+        if source < DRAM:
+            self._ports[source].sent = flight
+        return flight
+
+    def _heads(self, start: int, source: int, destinations: Sequence[int], load: Load) -> dict[int, tuple[int, int]]:
+        """For each destination the head's arrival at its router, and the cycles until the tail is there."""
         links, ends = self._tree(self._routes.router(source), tuple(destinations))
         heads: list[int] = []
-        left, slow = start + flits, self._noc.border_cycles(flits)
+        hop, slow = self._noc.hop_cycles + load.lists, self._noc.border_cycles(load.flits)
+        first = start + INNER_CYCLES + load.lists
         for wire, before in links:
-            taken = slow if wire.border else flits
-            passing = wire.grant(start if before is None else heads[before], taken)
-            heads.append(passing + wire.hop)
-            if before is None:
-                left = max(left, passing + taken)
-        arrived = {
-            destination: (start if place is None else heads[place]) + (slow if border else flits)
-            for destination, place, border in ends
-        }
-        return left, arrived
+            at = first if before is None else heads[before]
+            if wire.border:  # the first packet crosses as a whole
+                passing = wire.grant(at + load.last + 1, slow)
+                heads.append(passing + self._noc.border_cycles(load.last) + self._noc.chip_hop_cycles)
+            else:
+                heads.append(wire.grant(at, load.flits) + hop)
+        tail = slow - self._noc.border_cycles(load.last) + load.last
+        return {to: (first if place is None else heads[place], tail if border else 0) for to, place, border in ends}
 
-    def _store(self, start: int, source: int, place: int, flits: int) -> Carried:
-        """Carry a packet to DRAM, modelled as a further link at the DRAM's router, taken from the head's arrival on."""
+    def _store(self, start: int, sender: int, source: int, place: int, load: Load) -> Flight:
+        """Carry a message to DRAM. The descriptor is done when the DRAM's acknowledgement has come back."""
         router = self._routes.router(place)
-        near = source == router
-        left, arrived = (start, {router: start + flits}) if near else self.deliver(start, source, [router], flits)
-        taken = self._dram_cycles(flits)
-        begin = max(arrived[router] - flits, self._dram_free[place])
+        head, slow = self._heads(start, source, [router], load)[router]
+        taken = self._dram_cycles(load)
+        begin = max(head + load.last + 1, self._dram_free[place])
         self._dram_free[place] = begin + taken
-        done = begin + max(taken, flits)
-        return done if near else left, {place: done}
+        done = max(begin + taken, head + max(load.flits, slow) + load.last + 1)
+        return Flight(done + self._way(router, sender, 0) + INNER_CYCLES, {place: done})
 
-    def _dram_cycles(self, flits: int) -> int:
-        return flits * self._noc.port_bytes_per_cycle // self._noc.dram_bytes_per_cycle
+    def _way(self, source: int, destination: int, lists: int) -> int:
+        """Cycles of a short packet's head from a PE or DRAM to another."""
+        borders = sum(link.border for link in self._routes.path(source, destination))
+        hops = len(self._routes.path(source, destination)) - borders
+        return INNER_CYCLES + hops * (self._noc.hop_cycles + lists) + borders * self._noc.chip_hop_cycles
+
+    def _dram_cycles(self, load: Load) -> int:
+        """Cycles of DRAM, with the average share of refresh."""
+        cycles = -(-load.burst_bytes // self._noc.dram_bytes_per_cycle)
+        interval, refresh = self._noc.dram_refresh_interval, self._noc.dram_refresh_cycles
+        return cycles + (cycles * refresh // (interval - refresh) if interval else 0)
 
     def _tree(self, source: int, destinations: tuple[int, ...]) -> _Tree:
         """The union of the paths to some destinations, cached."""
@@ -128,11 +222,8 @@ class Links:
     def _wire(self, link: Link) -> _Wire:
         if link not in self._wires:
             lanes = self._noc.chip_links_per_border if link.border else 1
-            self._wires[link] = _Wire(lanes, self._hop(link), border=link.border)
+            self._wires[link] = _Wire(lanes, border=link.border)
         return self._wires[link]
-
-    def _hop(self, link: Link) -> int:
-        return self._noc.chip_hop_cycles if link.border else self._noc.hop_cycles
 
 
 @dataclass(frozen=True)
@@ -141,7 +232,7 @@ class Packet:
     too."""
 
     message: Message
-    flits: int
+    load: Load
     last: bool
     counts_as_sent: bool
     bytes: int = 0
@@ -150,11 +241,11 @@ class Packet:
         """A packet per landing. Only the last counts as sent."""
         landings = self.message.landings
         for landing in landings:
-            message = replace(self.message, landings=(landing,))
-            yield replace(self, message=message, counts_as_sent=landing is landings[-1])
+            message, load = replace(self.message, landings=(landing,)), replace(self.load, lists=0)
+            yield replace(self, message=message, load=load, counts_as_sent=landing is landings[-1])
 
 
-def packets_of(net: Net, plan: Plan) -> list[list[Packet]]:
+def packets_of(noc: Noc, net: Net, plan: Plan) -> list[list[Packet]]:
     """The packets of each message."""
     boxes = {(pe.pe, buffer.name): buffer.box for pe in plan.pes for buffer in pe.buffers}
     boxes |= {(DRAM, buffer.name): buffer.box for buffer in plan.dram}
@@ -164,7 +255,9 @@ def packets_of(net: Net, plan: Plan) -> list[list[Packet]]:
         target = boxes[landing.pe, landing.view.buffer]
         *parts, last = copies(message.source.box, source, target, element_bytes(net, message))
         ends = [*((part, False) for part in parts), (last, True)]
-        found.append([Packet(message, part.flits, end, end, part.rows * part.row_bytes) for part, end in ends])
+        count = len(message.landings)
+        loads = [(load_of(noc, part.rows, part.row_bytes, count), part, end) for part, end in ends]
+        found.append([Packet(message, load, end, end, part.rows * part.row_bytes) for load, part, end in loads])
     return found
 
 
@@ -193,10 +286,10 @@ def message_bytes(net: Net, message: Message) -> int:
     return message.source.box.elements * element_bytes(net, message)
 
 
-def port_cycles(net: Net, plan: Plan) -> Mapping[int, int]:
+def port_cycles(noc: Noc, net: Net, plan: Plan) -> Mapping[int, int]:
     """Cycles of a frame in which messages occupy each PE's SRAM port, 16 bytes per cycle."""
     found: Counter[int] = Counter()
-    for message, packets in zip(plan.messages, packets_of(net, plan), strict=True):
+    for message, packets in zip(plan.messages, packets_of(noc, net, plan), strict=True):
         for place in (message.source_pe, *(landing.pe for landing in message.landings)):
-            found[place] += sum(packet.flits for packet in packets)
+            found[place] += sum(packet.load.data for packet in packets)
     return found

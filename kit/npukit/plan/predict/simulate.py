@@ -35,7 +35,7 @@ from npukit.plan.ir.plan import (
     orders_name,
 )
 from npukit.plan.predict.memory import MULTICAST_SIGNAL
-from npukit.plan.predict.noc import Links, Packet, packets_of
+from npukit.plan.predict.noc import Flight, Links, Packet, load_of, packets_of
 from npukit.plan.predict.timeline import CORE as CORE_TRACK
 from npukit.plan.predict.timeline import SEND, WAIT, Movement, Timeline, TimeSlice
 from npukit.plan.tensors import core_cycles
@@ -131,12 +131,12 @@ class _Simulation:
         self.slices: list[TimeSlice] = []
         self.movements: list[Movement] = []
         self._network = Links(board) if board.noc else None
-        self._port_bytes = board.noc.port_bytes_per_cycle if board.noc else 1
         self._root = plan.pes[0].pe
         self._pes = {pe.pe: _Pe(pe, pe.is_table, CORES[board.cpu_of(pe.pe)]) for pe in plan.pes}
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
         self._order = count()
-        self._packets = packets_of(net, plan)
+        self._noc = board.noc
+        self._packets = packets_of(board.noc, net, plan) if board.noc else []
         self._ends: list[int] = []
         self._stolen: dict[tuple[int, int], int] = {}
 
@@ -275,8 +275,9 @@ class _Simulation:
     def _fetch(self, pe: _Pe, time: int) -> int:
         """Request the next page. Returns the time when the request, two rows of the table, is done."""
         size, landing = pe.plan.orders.pages[pe.page].bytes, Landing(pe.plan.pe, View(PAGES, Box((), ())), PAGE_FLAG)
+        assert self._noc is not None
         message = Message("", DRAM, View(orders_name(pe.plan.pe), Box((), ())), (landing,))
-        packet = Packet(message, -(-size // self._port_bytes), last=True, counts_as_sent=False, bytes=size)
+        packet = Packet(message, load_of(self._noc, 1, size), last=True, counts_as_sent=False, bytes=size)
         asked = time + pe.takes(core_cycles.FETCH_CYCLES)
         self._at(asked, partial(self._queue, pe, packet))
         return asked + pe.between
@@ -325,7 +326,7 @@ class _Simulation:
         pe.queue.append((packet, time))
         if not pe.sending:
             pe.sending = True
-            self._transmit(pe, time)
+            self._transmit(pe, time + 1)
 
     def _transmit(self, pe: _Pe, time: int) -> None:
         """Transmit the next descriptor of a PE's queue."""
@@ -334,29 +335,47 @@ class _Simulation:
             return
         assert self._network is not None
         packet, asked = pe.queue.popleft()
-        leaves = self._network.departure(time, pe.plan.pe, packet.message.source_pe, packet.flits)
+        leaves = self._network.departure(time, pe.plan.pe, packet.message.source_pe, packet.load)
         if packet.message.source_pe < DRAM:
-            self._depart(pe, packet, asked, leaves)
-        else:  # packets with an earlier departure take their links first
-            self._at(leaves, partial(self._depart, pe, packet, asked))
+            flight = self._depart(pe, packet, asked, leaves)
+            self._land(flight, flight.done, partial(self._transmit, pe))
+        else:  # messages with an earlier departure take their links first
+            self._at(leaves, partial(self._leave, pe, packet, asked))
+            self._at(self._network.asked(pe.plan.pe), partial(self._transmit, pe))
 
-    def _depart(self, pe: _Pe, packet: Packet, asked: int, time: int) -> None:
+    def _leave(self, pe: _Pe, packet: Packet, asked: int, time: int) -> None:
+        self._depart(pe, packet, asked, time)
+
+    def _depart(self, pe: _Pe, packet: Packet, asked: int, time: int) -> Flight:
         assert self._network is not None
         landings, source = packet.message.landings, packet.message.source_pe
-        left, arrived = self._network.deliver(time, source, [landing.pe for landing in landings], packet.flits)
+        places = [landing.pe for landing in landings]
+        flight = self._network.deliver(time, pe.plan.pe, source, places, packet.load)
+        left, arrived = flight.done, flight.arrived
         if self._record:
             moves = [Movement(source, to, packet.bytes, time, end, pe.plan.pe, asked) for to, end in arrived.items()]
             self.movements += moves
         if source == pe.plan.pe:
-            pe.port.append((left - packet.flits, left))
+            pe.port.append((left - packet.load.data, left))
         for landing in landings if landings[0].pe < DRAM else ():
             end, target = arrived[landing.pe], self._pes[landing.pe]
-            target.port.append((end - packet.flits, end))
+            target.port.append((end - packet.load.data, end))
             if packet.last:
-                self._at(end, partial(self._count, target, landing.flag))
+                self._land(flight, end, partial(self._count, target, landing.flag))
         if packet.counts_as_sent and source == pe.plan.pe and pe.plan.awaits_sent:
-            self._at(left, partial(self._count, pe, SENT_FLAG))
-        self._at(left, partial(self._transmit, pe))
+            self._land(flight, left, partial(self._count, pe, SENT_FLAG))
+        return flight
+
+    def _land(self, flight: Flight, end: int, event: Callable[[int], None], late: int = 0) -> None:
+        """Let an event happen at the end of a flight, or later if the flight is delayed meanwhile."""
+
+        def land(time: int) -> None:
+            if flight.late > late:
+                self._land(flight, end, event, flight.late)
+            else:
+                event(time)
+
+        self._at(end + late, land)
 
     def _count(self, pe: _Pe, flag: int, time: int) -> None:
         pe.flags[flag] += 1

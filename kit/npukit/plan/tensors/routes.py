@@ -1,8 +1,7 @@
-"""Routes of packets: along x, then along y, first on the grid of chips, then within the chip. And the order of PEs for
-plans.
+"""Routes of packets: along x, then along y, over the whole board. And the order of PEs for plans.
 
-If the chips form a hexagonal torus, packets first take diagonals, on the shortest way around. Neighbours in the order
-of PEs are neighbours on the mesh.
+If the chips form a hexagonal torus, packets go from chip to chip, along diagonals first, on the shortest way around,
+and then within the chip. Neighbours in the order of PEs are neighbours on the mesh.
 """
 
 from __future__ import annotations
@@ -78,6 +77,8 @@ class Routes:
     def _route(self, source: int, destination: int) -> list[_Hop]:
         route: list[_Hop] = []
         here, chip_there = source, destination // self._pes.count
+        if self._mesh.chip_links == "grid":
+            return self._over_the_board(source, destination)
         while (here_chip := here // self._pes.count) != chip_there:
             dx, dy = to_go(self._mesh, here_chip, chip_there)
             diagonal = borders_on(self._mesh, dx, dy) < abs(dx) + abs(dy)
@@ -85,6 +86,31 @@ class Routes:
             here = self._cross(here, step, route)
         self._within(here, destination % self._pes.count, route)
         return route
+
+    def _over_the_board(self, here: int, destination: int) -> list[_Hop]:
+        """Along x over all chips, then along y."""
+        route: list[_Hop] = []
+        there = self._position(destination)
+        while here != destination:
+            x, y = self._position(here)
+            dx, dy = _along_x_first(there[0] - x, there[1] - y)
+            following = self._at(x + dx, y + dy)
+            ends, chips = (here, following), (here // self._pes.count, following // self._pes.count)
+            border = chips[0] != chips[1]
+            route.append((_link(*(chips if border else ends), border=border), ends))
+            here = following
+        return route
+
+    def _position(self, pe: int) -> tuple[int, int]:
+        """Column and row on the board."""
+        (chip, place), columns, chips = divmod(pe, self._pes.count), self._pes.columns, self._chips.columns
+        return chip % chips * columns + place % columns, chip // chips * self._pes.rows + place // columns
+
+    def _at(self, x: int, y: int) -> int:
+        """The PE at a column and row of the board."""
+        (chip_x, place_x), (chip_y, place_y) = divmod(x, self._pes.columns), divmod(y, self._pes.rows)
+        chip = chip_y * self._chips.columns + chip_x
+        return chip * self._pes.count + place_y * self._pes.columns + place_x
 
     def _cross(self, here: int, step: tuple[int, int], route: list[_Hop]) -> int:
         """Add the links to the border in direction `step` and over it. Returns the facing PE."""
