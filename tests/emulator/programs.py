@@ -12,6 +12,7 @@ from helpers import ZIG
 from npukit.board.board import load_board
 from npukit.board.cores import CORES
 from npukit.emulator.builtin import Emulator
+from npukit.emulator.fault_plan import FaultPlan
 from npukit.project.images.image import Image
 
 _HERE = Path(__file__).parent / "c"
@@ -44,9 +45,9 @@ def program(source: str, cpu: str = "cortex-m4f") -> Path:
     return elf
 
 
-def running(*programs: tuple[Path, tuple[int, ...]], board: str = "pe-mesh") -> Emulator:
+def running(*programs: tuple[Path, tuple[int, ...]], board: str = "pe-mesh", plan: FaultPlan | None = None) -> Emulator:
     """A board whose PEs run these programs."""
-    return Emulator(load_board(board), [Image(elf, pes) for elf, pes in programs])
+    return Emulator(load_board(board), [Image(elf, pes) for elf, pes in programs], plan=plan)
 
 
 def run_to_sleep(emulator: Emulator) -> None:

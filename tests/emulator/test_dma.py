@@ -13,7 +13,7 @@ from emulator.programs import RESULTS, program, run_to_sleep, running, words
 from npukit.board.board import load_board
 from npukit.data import data_folder
 from npukit.emulator.builtin import Emulator
-from npukit.plan.predict.noc import Links
+from npukit.emulator.fault_plan import FaultPlan
 from npukit.plan.tensors.routes import Link, Routes
 from oracles.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
 from oracles.mac_array_command import Command, Kind
@@ -66,9 +66,11 @@ def board_with(folder: Path, old: str, new: str) -> str:
     return str(path)
 
 
-def start(descriptors: dict[int, Sequence[Descriptor]], pes: int = 16, board: str = "pe-mesh") -> Emulator:
+def start(
+    descriptors: dict[int, Sequence[Descriptor]], pes: int = 16, board: str = "pe-mesh", plan: FaultPlan | None = None
+) -> Emulator:
     """Run the program on every PE. Some PEs have chains of descriptors to start."""
-    emulator = running((program(PROGRAM), tuple(range(pes))), board=board)
+    emulator = running((program(PROGRAM), tuple(range(pes))), board=board, plan=plan)
     for pe, chain in descriptors.items():
         for number, descriptor in enumerate(chain):
             here = DESCRIPTORS + 48 * number
@@ -101,49 +103,76 @@ def send(source_pe: int, destination_pe: int, size: int, rows: int = 1) -> Descr
     )
 
 
+SENDS = 1 + 6
+"""The grant of the first packet: the fetch is granted in the cycle behind the doorbell, and takes 6 cycles."""
+LEAVES = SENDS + 2
+"""The grant of the first output."""
+
+
 def test_to_a_neighbour() -> None:
-    woken = run({0: [send(0, 1, 64)]})  # 4 flits
-    assert woken[0] == [20 + 4]
-    assert woken[1] == [20 + 4 + 4]
+    woken = run({0: [send(0, 1, 64)]})  # a header and 4 flits
+    assert woken[0] == [SENDS + 5]
+    assert woken[1] == [LEAVES + 2 + 5 + 1]
 
 
 def test_across_the_chip() -> None:
     woken = run({0: [send(0, 15, 64)]})
-    assert woken[15] == [20 + 6 * 4 + 4]
+    assert woken[15] == [LEAVES + 6 * 2 + 5 + 1]
 
 
 def test_each_row_starts_a_flit() -> None:
     woken = run({0: [send(0, 1, 20, rows=3)]})  # 3 rows of 2 flits
-    assert woken[1] == [20 + 4 + 6]
+    assert woken[1] == [LEAVES + 2 + 7 + 1]
 
 
 def test_a_copy_of_nothing_is_a_signal_of_one_flit() -> None:
     woken = run({0: [send(0, 1, 0)]})
-    assert woken[1] == [20 + 4 + 1]
+    assert woken[1] == [LEAVES + 2 + 1 + 1]
+
+
+def test_a_long_row_is_cut_into_packets_of_32_flits() -> None:
+    woken = run({0: [send(0, 1, 16 * 40)]})  # 31 and 9 flits of data
+    assert woken[0] == [SENDS + 32 + 10]
+    assert woken[1] == [LEAVES + 2 + 32 + 10 + 1]
+
+
+def test_a_packet_has_whole_rows_if_they_fit() -> None:
+    """Rows of 12 flits go two to a packet."""
+    assert run({0: [send(0, 1, 16 * 12, rows=3)]})[1] == [LEAVES + 2 + 25 + 13 + 1]
 
 
 def test_within_a_pe() -> None:
+    """The port receives no earlier than in the last cycle of sending."""
     here = replace(send(0, 0, 64), destination=DATA + 64, source_flag=0xFF)
-    assert run({0: [here]})[0] == [20 + 2 * 4]
+    assert run({0: [here]})[0] == [SENDS + 4 + 5 + 1]
 
 
 def test_fetched_from_another_pe() -> None:
-    woken = run({0: [send(5, 0, 64)]})  # two hops there, two back
-    assert woken[0] == [20 + 8 + 4, 20 + 8 + 8 + 4]
+    """A request of 2 flits goes two hops, and the data come back."""
+    woken = run({0: [replace(send(5, 0, 64), source_flag=0xFF)]})
+    served = LEAVES + 2 * 2 + 2 + 1
+    assert woken[0] == [served + 2 + 2 * 2 + 5 + 1]
     assert woken[5] == []
 
 
 def test_a_chain_goes_on_when_the_source_is_done() -> None:
     woken = run({0: [send(0, 1, 64), send(0, 1, 64)]})
-    assert woken[0] == [24, 48]
-    assert woken[1] == [28, 52]
+    assert woken[0] == [SENDS + 5, SENDS + 5 + 6 + 5]
+    assert woken[1] == [LEAVES + 8, LEAVES + 8 + 11]
 
 
-def test_heads_wait_for_busy_links() -> None:
-    """PE 1 takes the link to PE 2 at 20 for 10 cycles; the head from PE 0 is there at 24."""
+def test_packets_wait_for_busy_links() -> None:
+    """PE 1 takes the link to PE 2 for 11 cycles; the packet from PE 0 is there two cycles after the begin."""
     woken = run({0: [send(0, 2, 160)], 1: [send(1, 2, 160)]})
-    assert woken[2] == [20 + 4 + 10, 30 + 4 + 10]
-    assert woken[0] == [20 + 10]
+    assert woken[2] == [LEAVES + 2 + 12, LEAVES + 11 + 2 + 12]
+    assert woken[0] == [SENDS + 11]
+
+
+def test_a_full_buffer_holds_the_sender() -> None:
+    """PEs 0 and 8 send to PE 4: packets of PE 8 wait in two buffers on the way, and the next ones in PE 8."""
+    woken = run({0: [send(0, 4, 16 * 31 * 8)], 8: [send(8, 4, 16 * 31 * 8)]})
+    assert woken[4][-1] == LEAVES + 2 + 16 * 32 + 1
+    assert max(woken[0][0], woken[8][0]) > SENDS + 9 * 32
 
 
 def test_multicast_reaches_everyone_over_each_link_once() -> None:
@@ -158,7 +187,8 @@ def test_multicast_reaches_everyone_over_each_link_once() -> None:
         woken = {pe: words(emulator, pe, 2)[1] - rung for pe in places}
         for pe in places:
             assert emulator.read_memory(pe, DATA, 64) == bytes(range(64))
-    assert woken == {1: 28, 2: 32, 4: 28, 6: 36}  # PE 6 by way of 1 and 2
+    near = SENDS + 1 + 2 + 1 + 2 + 1 + 6 + 1  # a cycle of fetch and at each router for the list, and a flit
+    assert woken == {1: near, 2: near + 3, 4: near, 6: near + 6}  # PE 6 by way of 1 and 2
 
 
 def test_dram() -> None:
@@ -171,22 +201,23 @@ def test_dram() -> None:
         came = words(emulator, 1, 2)[1]
         assert emulator.read_memory(1, DATA, 64) == bytes(range(64))
         assert emulator.read_memory(DRAM, DATA, 64) == bytes(range(64))
-    assert sent - rung == 20 + 4
-    assert came - rung == 24 + 20 + 60 + 4 + 4
+    done = LEAVES + 5 + 1 + 10 + 4 + 2 + 2  # whole there, row open, a burst, the acknowledgement
+    assert sent - rung == done
+    known = done + 6 + 2 + 2 + 1 + 60
+    assert came - rung == known + 2 + 2 + 5 + 1
 
 
 def test_chip_borders(tmp_path: Path) -> None:
     board = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
     woken = run({0: [send(0, 16, 64)]}, 32, board)  # three hops, then the border: 4 bytes a cycle
-    assert woken[0] == [20 + 4]
-    assert woken[16] == [20 + 3 * 4 + 40 + 16]
+    assert woken[0] == [SENDS + 5]
+    assert woken[16] == [LEAVES + 3 * 2 + 5 + 1 + 20 + 40 + 5 + 1]
 
 
 def test_a_border_need_not_carry_whole_bytes_a_cycle(tmp_path: Path) -> None:
     two = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
     Path(two).write_text(Path(two).read_text().replace("link_bytes_per_cycle = 4", "link_bytes_per_cycle = 2.5"))
-    assert run({0: [send(0, 16, 64)]}, 32, two)[16] == [20 + 3 * 4 + 40 + 26]
-    assert Links(load_board(two)).carry(0, 0, 0, [16], 4)[1] == {16: 20 + 3 * 4 + 40 + 26}
+    assert run({0: [send(0, 16, 64)]}, 32, two)[16] == [LEAVES + 3 * 2 + 5 + 1 + 32 + 40 + 5 + 1]
 
 
 def test_chips_of_a_hexagonal_torus_are_linked_around_and_corner_to_corner(tmp_path: Path) -> None:
@@ -195,18 +226,19 @@ def test_chips_of_a_hexagonal_torus_are_linked_around_and_corner_to_corner(tmp_p
     Path(board).write_text(Path(board).read_text().replace('["emulator", "renode"]', '["emulator"]'))
     there = {1: 2 * 16 + 1, 15: 4 * 16, 16 + 5: 8 * 16 + 9, 3 * 16 + 3: 2 * 16, 8 * 16 + 15: 5}
     woken = run({pe: [send(pe, to, 64)] for pe, to in there.items()}, 144, board)
-    ways = Routes(load_board(board)), Links(load_board(board))
-    assert [sum(link.border for link in ways[0].path(*each)) for each in there.items()] == [1, 1, 2, 1, 1]
-    assert ways[0].path(15, 4 * 16) == (Link(0, 4, border=True),)
+    ways = Routes(load_board(board))
+    assert [sum(link.border for link in ways.path(*each)) for each in there.items()] == [1, 1, 2, 1, 1]
+    assert ways.path(15, 4 * 16) == (Link(0, 4, border=True),)
     for pe, to in there.items():
-        assert woken[to] == [ways[1].carry(0, pe, pe, [to], 4)[1][to]]
+        path = ways.path(pe, to)
+        assert woken[to] == [LEAVES + sum(5 + 1 + 20 + 40 if link.border else 2 for link in path) + 5 + 1]
 
 
 def test_a_border_has_two_links(tmp_path: Path) -> None:
     board = board_with(tmp_path, "chips = { columns = 1", "chips = { columns = 2")
     woken = run({pe: [send(pe, pe + 13, 64)] for pe in (3, 7, 11)}, 32, board)  # each crosses the border in its row
-    assert woken[16] == woken[20] == [20 + 40 + 16]
-    assert woken[24] == [20 + 16 + 40 + 16]
+    assert woken[16] == woken[20] == [LEAVES + 5 + 1 + 20 + 40 + 5 + 1]
+    assert woken[24] == [LEAVES + 5 + 1 + 20 + 20 + 40 + 5 + 1]
 
 
 def test_numbers_within_a_chip_mean_the_sender_s_own(tmp_path: Path) -> None:
@@ -322,12 +354,13 @@ int main(void)
     busy = []
     for size in (0, 1600):
         with running((program(source), (0, 1))) as emulator:
-            emulator.write_memory(1, DESCRIPTORS, replace(send(0, 1, size), destination=0x1_4000).pack())
+            fetch = replace(send(0, 1, size), destination=0x1_4000, source_flag=0xFF)
+            emulator.write_memory(1, DESCRIPTORS, fetch.pack())
             emulator.write_memory(1, DESCRIPTORS + 64, add.pack())
             run_to_sleep(emulator)
             busy += words(emulator, 1, 1)
     alone = 28 + 1 + 12 * 32 * 32 + 8 + 12
-    assert busy == [alone + 1, alone + 100]  # an empty copy is one flit
+    assert busy == [alone + 2, alone + 2 + 100]  # the descriptor takes two cycles, an empty copy no further one
 
 
 POLLING_RING = """
@@ -361,7 +394,7 @@ def test_whoever_polls_sees_a_flag_at_the_cycle_it_changes() -> None:
     for turn in range(1, 16 * 8):
         before, pe = (turn - 1) % 16, turn % 16
         hops = abs(pe % 4 - before % 4) + abs(pe // 4 - before // 4)
-        comes = rung[before][(turn - 1) // 16] + 3 + 20 + 4 * hops + 1
+        comes = rung[before][(turn - 1) // 16] + 3 + LEAVES + 2 * hops + 1 + 1
         # The successful poll starts 4 cycles before the time is read; polls are 5 cycles apart.
         assert 0 <= rung[pe][turn // 16] - 4 - comes < 5, turn
 
@@ -374,6 +407,9 @@ def test_whoever_polls_sees_a_flag_at_the_cycle_it_changes() -> None:
         ({"source": 0x2_0000}, 5),
         ({"destination": 0x1_FFF8}, 5),
         ({"source_flag": 64}, 6),
+        ({"source_pe": 1}, 6),
+        ({"kind": 1 | MULTICAST, "destination_pe": DATA, "destination": 0}, 5),
+        ({"kind": 1 | MULTICAST, "destination_pe": DATA, "destination": 1, "source": 0x1_8000}, 4),
     ],
 )
 def test_errors(wrong: dict[str, int], error: int) -> None:
@@ -388,25 +424,38 @@ int main(void)
     DMA_ERROR = 0;
     RESULTS[2] = DMA_STATUS;
     DMA_DOORBELL = WORK + 4U;
+    wait_for_event();
     RESULTS[3] = DMA_ERROR;
     return 0;
 }
 """
     with running((program(source), (0,))) as emulator:
+        emulator.write_memory(0, DATA, DRAM.to_bytes(4, "little"))  # a DRAM in a list
         emulator.write_memory(0, DESCRIPTORS, replace(send(0, 1, 64), **wrong).pack())
         run_to_sleep(emulator)
         assert words(emulator, 0, 4) == [2, error, 0, 2]
 
 
 def test_rows_that_overlap_may_name_more_bytes_than_there_is_memory() -> None:
-    """Copies the same 32 KB 65,535 times to 300 places at once: the half petabyte is not moved."""
+    """Copies the same 32 KB 63 times to 300 places, the first 15 of 60 at once: the 600 MB are not moved."""
     places = [(1 + number % 15, DATA) for number in range(300)]
     listed = b"".join(pe.to_bytes(4, "little") + address.to_bytes(4, "little") for pe, address in places)
-    every = Descriptor(
-        kind=1 | MULTICAST, source=DATA, destination_pe=DATA, destination=300, row_bytes=0x8000, rows=0xFFFF
-    )
+    every = Descriptor(kind=1 | MULTICAST, source=DATA, destination_pe=DATA, destination=300, row_bytes=0x8000, rows=63)
     with start({0: [every]}) as emulator:
         emulator.write_memory(0, DATA, listed)
         emulator.write_memory(0, DATA + 0x7FFC, b"last")
         run_to_sleep(emulator)
         assert {emulator.read_memory(pe, DATA + 0x7FFC, 4) for pe in range(16)} == {b"last"}
+
+
+@pytest.mark.parametrize(("fault", "errors"), [("drop", [0, 1]), ("duplicate", [1, 1]), ("flip", [1, 1])])
+def test_faults_on_a_link_are_errors_of_the_receiver(fault: str, errors: list[int]) -> None:
+    """A lost message shows with the next one. No flag counts behind a fault."""
+    for messages, error in enumerate(errors, 1):
+        plan = FaultPlan.model_validate({"fault": [{"kind": fault, "packet": 0}]})
+        with start({0: [send(0, 1, 64)] * messages}, plan=plan) as emulator:
+            emulator.write_memory(0, DATA, b"!" * 64)
+            run_to_sleep(emulator)
+            assert emulator.counters(1).device_errors == error
+            arrived = emulator.read_memory(1, DATA, 64) != bytes(64)
+            assert arrived == (fault == "duplicate")

@@ -9,7 +9,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import PePlan
-from npukit.plan.predict.noc import Links
+from npukit.plan.predict.noc import Links, Load, load_of
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.core_cycles import (
@@ -76,6 +76,11 @@ def test_a_table_tells_each_pe_by_itself(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(len(message.landings) for message in told) == 3
 
 
+def alone(data: int, hops: int = 1) -> int:
+    """Cycles from a doorbell to the flag of a short message alone: fetch, router, hops, header and data."""
+    return 1 + SETUP + 2 + hops * NOC.hop_cycles + 1 + data + 1
+
+
 def test_one_message_there_and_one_back() -> None:
     """Computed by hand from the manual: 64 bytes there, 16 x 16 bytes back, over one hop."""
     b = Builder("away")
@@ -84,8 +89,8 @@ def test_one_message_there_and_one_back() -> None:
     tile = Tile(1, Box.whole((1, 4, 4, 16)))
     plan = emitted_frame(Problem(Graph(net), BOARD, engines(BOARD)), {op.name: (tile,)})
     (compute,) = plan.pes[1].computes()
-    there = DOORBELL_CYCLES + SETUP + NOC.hop_cycles + 4 + WAKE_CYCLES
-    back = DOORBELL_CYCLES + SETUP + NOC.hop_cycles + 16 + WAKE_CYCLES
+    there = DOORBELL_CYCLES + alone(4) + WAKE_CYCLES
+    back = DOORBELL_CYCLES + alone(16) + WAKE_CYCLES
     frame = BEGIN_CYCLES + there + CHAIN_CYCLES + compute.cycles + back + END_CYCLES
     assert simulate(net, BOARD, plan).latency_cycles == frame
 
@@ -100,27 +105,47 @@ def test_frames_follow_each_other() -> None:
     assert result.interval_cycles == pytest.approx(result.latency_cycles, rel=0.05)
 
 
-def test_a_packet_takes_setup_hops_and_flits() -> None:
-    carried = Links(BOARD).carry(100, 0, 0, [2], 10)
-    assert carried[0] == 100 + SETUP + 10
-    assert carried[1] == {2: 100 + SETUP + 2 * NOC.hop_cycles + 10}
+def data(flits: int, destinations: int = 1) -> Load:
+    return load_of(NOC, 1, 16 * flits, destinations)
 
 
-def test_a_packet_waits_where_a_link_is_taken() -> None:
+def test_a_message_takes_setup_hops_header_and_data() -> None:
+    flight = Links(BOARD).carry(100, 0, 0, [2], data(10))
+    assert flight.done == 100 + SETUP + 11
+    assert flight.arrived == {2: 99 + alone(10, hops=2)}
+
+
+def test_loads_are_whole_rows_or_pieces_of_rows() -> None:
+    assert (data(40).packets, data(40).flits) == (2, 42)
+    assert load_of(NOC, 3, 16 * 12).packets == 2
+    assert load_of(NOC, 3, 16 * 20).packets == 3
+    assert (load_of(NOC, 0, 0).packets, load_of(NOC, 0, 0).flits) == (1, 1)
+    assert (data(40, 15).lists, data(40, 15).packets) == (4, 2)
+    assert data(16, 61).packets == 2 * data(16, 60).packets
+
+
+def test_a_message_waits_where_a_link_is_taken() -> None:
     network = Links(BOARD)
-    network.carry(0, 0, 0, [2], 50)
-    assert network.carry(0, 1, 1, [2], 5)[1] == {2: SETUP + NOC.hop_cycles + 50 + NOC.hop_cycles + 5}
+    network.carry(0, 0, 0, [2], data(20))
+    assert network.carry(0, 1, 1, [2], data(5)).arrived == {2: SETUP + 2 + NOC.hop_cycles + 21 + NOC.hop_cycles + 6 + 1}
 
 
 def test_a_multicast_crosses_each_link_once() -> None:
     network = Links(BOARD)
-    carried = network.carry(0, 0, 0, [1, 2, 3], 10)
-    assert carried[1] == {pe: SETUP + pe * NOC.hop_cycles + 10 for pe in (1, 2, 3)}
-    assert set(network.busy.values()) == {10}
+    arrived = network.carry(0, 0, 0, [1, 2, 3], data(10, 3)).arrived
+    assert arrived == {pe: SETUP + 1 + 3 + pe * (NOC.hop_cycles + 1) + 12 + 1 for pe in (1, 2, 3)}
+    assert set(network.busy.values()) == {12}
 
 
 def test_a_copy_within_a_pe_takes_twice_its_flits() -> None:
-    assert Links(BOARD).carry(0, 3, 3, [3], 7)[1] == {3: SETUP + 14}
+    assert Links(BOARD).carry(0, 3, 3, [3], data(7)).arrived == {3: SETUP + 2 + 16 + 1}
+
+
+def test_a_message_that_comes_in_delays_the_one_that_goes_out() -> None:
+    network = Links(BOARD)
+    out = network.carry(0, 1, 1, [2], data(30))
+    network.carry(0, 0, 0, [1], data(20))
+    assert out.late == 21
 
 
 def test_routes_go_along_x_then_y() -> None:
@@ -147,11 +172,11 @@ def test_packets_on_a_torus_enter_each_chip_at_one_border() -> None:
 
 def test_a_border_is_as_slow_as_its_links() -> None:
     board = chips(2, 1)
-    network = Links(board)
-    slow = NOC.border_cycles(8)
-    for _ in range(NOC.chip_links_per_border):
-        assert network.carry(0, 3, 3, [16], 8)[1] == {16: SETUP + NOC.chip_hop_cycles + slow}
-    assert network.carry(0, 3, 3, [16], 8)[1] == {16: SETUP + slow + NOC.chip_hop_cycles + slow}
+    network, slow = Links(board), NOC.border_cycles(9)
+    first = SETUP + 2 + 9 + 1 + slow + NOC.chip_hop_cycles + 9 + 1
+    for lane in range(NOC.chip_links_per_border):
+        assert network.carry(0, 3 + 4 * lane, 3 + 4 * lane, [16 + 4 * lane], data(8)).arrived == {16 + 4 * lane: first}
+    assert network.carry(0, 11, 11, [24], data(8)).arrived == {24: first + slow}
 
 
 def test_the_order_is_a_snake_from_the_root_past_dead_pes() -> None:
@@ -162,16 +187,15 @@ def test_the_order_is_a_snake_from_the_root_past_dead_pes() -> None:
 
 def test_dram_is_asked_and_answers_one_after_the_other() -> None:
     network = Links(BOARD)
-    answer = SETUP + 3 * NOC.hop_cycles + NOC.dram_latency_cycles
-    carried = network.carry(0, 3, DRAM, [3], 10)
-    assert carried[1] == {3: answer + 3 * NOC.hop_cycles + 10}
-    assert carried[0] == answer + 10
-    assert network.carry(0, 4, DRAM, [4], 5)[1] == {4: carried[0] + NOC.hop_cycles + 5}
+    answer = SETUP + 2 + 3 * NOC.hop_cycles + 3 + NOC.dram_latency_cycles
+    assert network.carry(0, 3, DRAM, [3], data(12)).arrived == {3: answer + 2 + 3 * NOC.hop_cycles + 13 + 1}
+    begins = answer + 12  # whole bursts
+    assert network.carry(0, 4, DRAM, [4], data(4)).arrived == {4: begins + 2 + NOC.hop_cycles + 5 + 1}
 
 
 def test_what_waits_for_dram_takes_no_link_meanwhile() -> None:
     network = Links(BOARD)
-    network.departure(0, 0, DRAM, 1000)
-    later = network.departure(0, 0, DRAM, 10)
-    assert network.carry(0, 0, 0, [1], 10)[1] == {1: SETUP + NOC.hop_cycles + 10}
-    assert network.deliver(later, DRAM, [1], 10)[1] == {1: later + NOC.hop_cycles + 10}
+    network.departure(0, 0, DRAM, data(1000))
+    later = network.departure(0, 0, DRAM, data(8))
+    assert network.carry(20, 1, 1, [2], data(10)).arrived == {2: 19 + alone(10)}
+    assert network.deliver(later, 0, DRAM, [1], data(8)).arrived == {1: later + 2 + NOC.hop_cycles + 9 + 1}

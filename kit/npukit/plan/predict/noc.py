@@ -39,13 +39,12 @@ REQUEST_FLITS = 2
 
 @dataclass(frozen=True)
 class Load:
-    """The packets of a descriptor (manual, section 4.3). `longest`: flits of a full packet. `lists`: flits of the list
-    of destinations in each packet."""
+    """The packets of a descriptor (manual, section 4.3). `data`: flits of data. `lists`: flits of the list of
+    destinations in each packet. `burst_bytes`: bytes of all bursts of a DRAM."""
 
     data: int
     packets: int
     lists: int
-    longest: int
     burst_bytes: int
 
     @property
@@ -58,17 +57,20 @@ class Load:
         return -(-self.flits // self.packets)
 
 
-@lru_cache(maxsize=1 << 16)
 def load_of(noc: Noc, rows: int, row_bytes: int, destinations: int = 1) -> Load:
     """The load of a copy. `destinations`: entries of a multicast's list; 1: no list."""
+    return _load(noc.port_bytes_per_cycle, noc.packet_flits, noc.dram_burst_bytes, rows, row_bytes, destinations)
+
+
+@lru_cache(maxsize=1 << 16)
+def _load(flit: int, packet: int, burst: int, rows: int, row_bytes: int, destinations: int) -> Load:
     groups = -(-destinations // MOST_DESTINATIONS)
     lists = -(-min(destinations, MOST_DESTINATIONS) // ENTRIES_OF_A_FLIT) if destinations > 1 else 0
-    room, row = noc.packet_flits - 1 - lists, -(-row_bytes // noc.port_bytes_per_cycle)
+    room, row = packet - 1 - lists, -(-row_bytes // flit)
     if rows * row == 0:
-        return Load(0, groups, lists, 1 + lists, 0)
+        return Load(0, groups, lists, 0)
     packets = -(-rows // (room // row)) if row <= room else rows * -(-row // room)
-    bursts = rows * -(-row_bytes // noc.dram_burst_bytes)
-    return Load(groups * rows * row, groups * packets, lists, noc.packet_flits, bursts * noc.dram_burst_bytes)
+    return Load(groups * rows * row, groups * packets, lists, rows * -(-row_bytes // burst) * burst)
 
 
 class _Wire:
@@ -78,7 +80,7 @@ class _Wire:
         self.free, self.border, self.busy = [0] * lanes, border, 0
 
     def grant(self, at: int, taken: int) -> int:
-        """The cycle at which a message's head begins to cross. `at`: the head's arrival. `taken`: cycles of the message."""
+        """The cycle at which a message's head begins to cross. `at`: its arrival. `taken`: cycles of the message."""
         lane = self.free.index(min(self.free)) if len(self.free) > 1 else 0
         passing = max(at, self.free[lane])
         self.free[lane] = passing + taken
@@ -88,7 +90,7 @@ class _Wire:
 
 @dataclass
 class _Port:
-    """The DMA of a PE at its SRAM: the cycles from which it is free to send and to receive, and the message sent last."""
+    """The DMA of a PE at its SRAM: the cycles from which it is free to send and to receive, and its last message."""
 
     sends: int = 0
     receives: int = 0

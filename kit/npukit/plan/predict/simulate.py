@@ -295,7 +295,7 @@ class _Simulation:
         self._called(pe, SEND, time, sent)
         if not pe.sending:
             pe.sending = True
-            self._at(time + pe.takes(core_cycles.DOORBELL_CYCLES), partial(self._transmit, pe))
+            self._at(time + pe.takes(core_cycles.DOORBELL_CYCLES) + 1, partial(self._transmit, pe))
         self._after(pe, sent)
 
     def _signal(self, pe: _Pe, time: int) -> None:
