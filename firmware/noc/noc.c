@@ -178,6 +178,7 @@ static int32_t copy(uint32_t from_pe, uint32_t from, uint32_t to_pe, uint32_t to
         .source_flag = comes ? NOC_NO_FLAG : COPY_FLAG,
         .destination_flag = comes ? COPY_FLAG : (uint8_t)called,
     };
+    NOC->error = 0; /* An error of the last frame would be taken for the copy's while the copy is under way. */
     const int32_t error = noc_send(&descriptor);
     return error != 0 ? error : await_copy();
 }

@@ -91,7 +91,7 @@ struct router {
     struct buffer *inputs[PORTS], *borders[PORTS];
     uint64_t input_free[PORTS], output_free[PORTS];
     uint32_t last_granted[PORTS];
-    bool closed[PORTS]; /* outputs */
+    bool closed[PORTS]; /* outputs whose receivers throw data away after an error */
     bool misses[PORTS]; /* a packet was lost on the way to this output */
     uint64_t asked, granted_at; /* cycles */
 };

@@ -170,7 +170,7 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
 
 /* ---- ends of packets, and faults on the last link: hardware manual, section 4.8 ---- */
 
-/* The receiver at an output of a router finds a packet with a wrong number or CRC, and takes no further one. */
+/* The receiver at an output of a router finds a packet with a wrong number or CRC, and throws later ones away. */
 static void close_output(struct mesh *mesh, uint32_t pe, uint32_t output, uint32_t error)
 {
     mesh->noc->routers[pe].closed[output] = true;
@@ -247,8 +247,8 @@ void noc_end_packet(struct mesh *mesh, struct packet *packet, uint32_t output, u
     if (router->misses[output] && !router->closed[output]) {
         close_output(mesh, pe, output, NOC_ERROR_NUMBER);
     }
-    for (uint32_t i = 0; i < packet->count && packet->last && !router->closed[output]; i++) {
-        if (is_first(packet, i)) {
+    for (uint32_t i = 0; i < packet->count && packet->last; i++) {
+        if (is_first(packet, i) && !router->closed[output]) {
             end_message(mesh, packet, packet->destinations[i], output, time);
         } else {
             packet->transfer->on_the_way--;

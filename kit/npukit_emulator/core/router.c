@@ -103,7 +103,7 @@ static void find_outputs(struct mesh *mesh, uint32_t pe, struct choice *choice)
     for (uint32_t i = 0; i < choice->packet->count; i++) {
         const struct step step = step_of(mesh, pe, choice->packet, i);
         const uint32_t bit = 1U << step.port;
-        if ((choice->outputs & bit) == 0 && router->output_free[step.port] <= mesh->now && !router->closed[step.port] &&
+        if ((choice->outputs & bit) == 0 && router->output_free[step.port] <= mesh->now &&
             has_room(mesh, pe, choice->packet, step)) {
             choice->outputs |= bit;
             choice->steps[step.port] = step;
