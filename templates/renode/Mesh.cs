@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mesh: routes and latencies of messages, and the DRAM of its chips. boards/pe-mesh.md, sections 4 and 4.3.
-// Links are never busy here. npukit's own emulator models contention.
+// The mesh: its figures, routes, and the DRAM of its chips. boards/pe-mesh.md, section 4.
 using System;
 using System.Collections.Generic;
 using System.IO;
@@ -22,21 +21,28 @@ namespace Antmicro.Renode.Peripherals.PeMesh
     public class Mesh : IPeripheral
     {
         // `deadLinks`: pairs of neighbours, such as "0-1 4-8".
-        public Mesh(uint chipColumns, uint chipRows, uint columns, uint rows, uint setupCycles, uint hopCycles, uint chipHopCycles,
-                    uint portBytesPerCycle, uint chipLinkBytesPer100Cycles, uint dramBytes, uint dramBytesPerCycle, uint dramLatencyCycles,
-                    string deadLinks)
+        public Mesh(uint chipColumns, uint chipRows, uint columns, uint rows, uint portBytesPerCycle, uint setupCycles, uint packetFlits,
+                    uint bufferPackets, uint hopCycles, uint chipHopCycles, uint chipLinksPerBorder, uint chipLinkBytesPer100Cycles,
+                    uint borderPackets, uint dramBytes, uint dramBytesPerCycle, uint dramLatencyCycles, uint dramBurstBytes,
+                    uint dramBanks, uint dramRowBytes, uint dramRowCycles, string deadLinks)
         {
             this.chipColumns = chipColumns;
             this.columns = columns;
             this.rows = rows;
-            this.hopCycles = hopCycles;
-            this.chipHopCycles = chipHopCycles;
             this.chipLinkBytesPer100Cycles = chipLinkBytesPer100Cycles;
-            this.dramBytesPerCycle = dramBytesPerCycle;
-            this.dramLatencyCycles = dramLatencyCycles;
-            SetupCycles = setupCycles;
             FlitBytes = portBytesPerCycle;
-            DramBytes = dramBytes;
+            SetupCycles = setupCycles;
+            PacketFlits = packetFlits;
+            BufferPackets = bufferPackets;
+            HopCycles = hopCycles;
+            ChipHopCycles = chipHopCycles;
+            ChipLinksPerBorder = chipLinksPerBorder;
+            BorderPackets = borderPackets;
+            DramFigures = new DramFigures
+            {
+                Bytes = dramBytes, BytesPerCycle = dramBytesPerCycle, LatencyCycles = dramLatencyCycles, BurstBytes = dramBurstBytes,
+                Banks = dramBanks, RowBytes = dramRowBytes, RowCycles = dramRowCycles
+            };
             Chips = chipColumns * chipRows;
             dead = new HashSet<string>(deadLinks.Split(new[] { ' ' }, StringSplitOptions.RemoveEmptyEntries));
         }
@@ -64,12 +70,20 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public bool Exists(uint place)
         {
-            return IsDram(place) ? place - DramOfChip < Chips && DramBytes > 0 : pes.ContainsKey(place);
+            return IsDram(place) ? place - DramOfChip < Chips && DramFigures.Bytes > 0 : pes.ContainsKey(place);
         }
 
         public bool Reaches(uint from, uint to)
         {
-            return Way(from, to).All(step => !dead.Contains(step[0] + "-" + step[1]) && !dead.Contains(step[1] + "-" + step[0]));
+            for(uint at = Router(from), next; at != Router(to); at = next)
+            {
+                next = Neighbour(at, Output(at, to));
+                if(dead.Contains(at + "-" + next) || dead.Contains(next + "-" + at))
+                {
+                    return false;
+                }
+            }
+            return true;
         }
 
         public byte[] Read(uint place, long address, int count)
@@ -89,27 +103,40 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        // Cycles of a request until the source answers.
-        public ulong RequestCycles(uint from, uint source)
+        // The output of a router for a place: along x over the whole board, then along y.
+        public int Output(uint pe, uint place)
         {
-            return HeadCycles(from, source) + (IsDram(source) ? dramLatencyCycles : 0);
+            uint end = Router(place);
+            if(end == pe)
+            {
+                return IsDram(place) ? DramPort : PePort;
+            }
+            long across = (long)X(end) - X(pe), down = (long)Y(end) - Y(pe);
+            return across > 0 ? East : across < 0 ? West : down > 0 ? South : North;
         }
 
-        // Cycles from the departure of the head until the last flit is stored.
-        public ulong TransferCycles(uint from, uint to, ulong flits)
+        // The router at the other end of a link.
+        public uint Neighbour(uint pe, int port)
         {
-            if(from == to)
-            {
-                return 2 * flits;
-            }
-            var bytes = 100 * flits * FlitBytes;
-            var border = Way(from, to).Any(step => ChipOf(step[0]) != ChipOf(step[1]));
-            ulong pace = border ? Math.Min(chipLinkBytesPer100Cycles, 100 * FlitBytes) : 100 * FlitBytes;
-            if(IsDram(from) || IsDram(to))
-            {
-                pace = Math.Min(pace, 100 * dramBytesPerCycle);
-            }
-            return HeadCycles(from, to) + (bytes + pace - 1) / pace;
+            uint x = X(pe) + (port == East ? 1u : 0) - (port == West ? 1u : 0), y = Y(pe) + (port == South ? 1u : 0) - (port == North ? 1u : 0);
+            uint chip = y / rows * chipColumns + x / columns;
+            return (chip * rows + y % rows) * columns + x % columns;
+        }
+
+        public bool LeavesChip(uint pe, int port)
+        {
+            return port != PePort && port != DramPort && ChipOf(pe) != ChipOf(Neighbour(pe, port));
+        }
+
+        public static int Opposite(int port)
+        {
+            return port == North ? South : port == South ? North : port == East ? West : East;
+        }
+
+        // Cycles of a packet on the link of a border.
+        public ulong BorderCycles(uint flits)
+        {
+            return (100UL * flits * FlitBytes + chipLinkBytesPer100Cycles - 1) / chipLinkBytesPer100Cycles;
         }
 
         public uint ChipOf(uint pe)
@@ -137,106 +164,42 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return (place & DramOfChip) != 0;
         }
 
-        public readonly uint SetupCycles, FlitBytes, DramBytes, Chips;
-
-        public uint Pes { get { return Chips * columns * rows; } }
-
-        private ulong HeadCycles(uint from, uint to)
-        {
-            return Way(from, to).Aggregate(0UL, (sum, step) => sum + (ChipOf(step[0]) == ChipOf(step[1]) ? hopCycles : chipHopCycles));
-        }
-
-        // Links from router to router: along x, then along y, first on the grid of chips.
-        private IEnumerable<uint[]> Way(uint from, uint to)
-        {
-            uint at = Router(from), end = Router(to);
-            while(at != end)
-            {
-                var next = Next(at, end);
-                yield return new[] { at, next };
-                at = next;
-            }
-        }
-
-        private uint Router(uint place)
+        // The PE at whose router a place is.
+        public uint Router(uint place)
         {
             return IsDram(place) ? (place - DramOfChip) * columns * rows : place;
         }
 
-        private uint Next(uint at, uint end)
-        {
-            long chip = ChipOf(at), endChip = ChipOf(end), x = at % columns, y = at / columns % rows;
-            long acrossChips = endChip % chipColumns - chip % chipColumns, downChips = endChip / chipColumns - chip / chipColumns;
-            long across = end % columns - x, down = end / columns % rows - y;
-            if(acrossChips != 0 || (downChips == 0 && across != 0))
-            {
-                x += Math.Sign(acrossChips != 0 ? acrossChips : across);
-                chip += x < 0 ? -1 : x == columns ? 1 : 0;
-            }
-            else
-            {
-                y += Math.Sign(downChips != 0 ? downChips : down);
-                chip += y < 0 ? -chipColumns : y == rows ? chipColumns : 0;
-            }
-            return (uint)((chip * rows + (y + rows) % rows) * columns + (x + columns) % columns);
-        }
-
-        private Dram Dram(uint place)
+        public Dram Dram(uint place)
         {
             if(!drams.ContainsKey(place))
             {
-                drams.Add(place, new Dram());
+                drams.Add(place, new Dram(DramFigures));
             }
             return drams[place];
         }
 
-        private readonly uint chipColumns, columns, rows, hopCycles, chipHopCycles, chipLinkBytesPer100Cycles, dramBytesPerCycle, dramLatencyCycles;
+        public readonly uint FlitBytes, SetupCycles, PacketFlits, BufferPackets, HopCycles, ChipHopCycles, ChipLinksPerBorder, BorderPackets, Chips;
+        public readonly DramFigures DramFigures;
+
+        public uint Pes { get { return Chips * columns * rows; } }
+
+        private uint X(uint pe)
+        {
+            return ChipOf(pe) % chipColumns * columns + pe % columns;
+        }
+
+        private uint Y(uint pe)
+        {
+            return ChipOf(pe) / chipColumns * rows + pe / columns % rows;
+        }
+
+        private readonly uint chipColumns, columns, rows, chipLinkBytesPer100Cycles;
         private readonly HashSet<string> dead;
         private readonly Dictionary<uint, IMeshPe> pes = new Dictionary<uint, IMeshPe>();
         private readonly Dictionary<uint, Dram> drams = new Dictionary<uint, Dram>();
 
+        public const int PePort = 0, North = 1, East = 2, South = 3, West = 4, DramPort = 5, Ports = 6;
         public const uint DramOfChip = 0x80000000, ThisChip = 0x40000000, NoPlace = 0x7FFFFFFF;
-    }
-
-    // Sparse memory of gigabytes. Bytes never written read as 0.
-    public class Dram
-    {
-        public byte[] Read(long address, int count)
-        {
-            var data = new byte[count];
-            for(int at = 0, part; at < count; at += part)
-            {
-                part = PartOnPage(address + at, count - at);
-                byte[] page;
-                if(pages.TryGetValue((address + at) / PageBytes, out page))
-                {
-                    Buffer.BlockCopy(page, (int)((address + at) % PageBytes), data, at, part);
-                }
-            }
-            return data;
-        }
-
-        public void Write(long address, byte[] data)
-        {
-            for(int at = 0, part; at < data.Length; at += part)
-            {
-                part = PartOnPage(address + at, data.Length - at);
-                byte[] page;
-                if(!pages.TryGetValue((address + at) / PageBytes, out page))
-                {
-                    pages.Add((address + at) / PageBytes, page = new byte[PageBytes]);
-                }
-                Buffer.BlockCopy(data, at, page, (int)((address + at) % PageBytes), part);
-            }
-        }
-
-        private static int PartOnPage(long address, int count)
-        {
-            return (int)Math.Min(count, PageBytes - address % PageBytes);
-        }
-
-        private readonly Dictionary<long, byte[]> pages = new Dictionary<long, byte[]>();
-
-        private const int PageBytes = 0x10000;
     }
 }

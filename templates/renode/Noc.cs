@@ -84,45 +84,53 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             chains.Enqueue(address);
             if(chains.Count == 1)
             {
-                Begin(address);
+                Begin(address, 1);
             }
         }
 
-        private void Begin(uint address)
+        // Start a descriptor, with its fetch some cycles from now.
+        private void Begin(uint address, ulong wait)
         {
             NocDescriptor descriptor = null;
             var fault = ErrorPlace;
             if(address % 16 == 0 && address <= Sram.Size - NocDescriptor.Bytes)
             {
                 descriptor = new NocDescriptor(Sram.ReadBytes(address, NocDescriptor.Bytes), mesh, pe);
-                fault = descriptor.Check(mesh, pe, (uint)Flags.Length);
+                fault = descriptor.Check(mesh, pe);
             }
             if(fault != 0)
             {
-                Fail(fault, address);
+                After(wait + mesh.SetupCycles, () => Fail(fault, address));
                 return;
             }
-            Send(descriptor);
+            Send(descriptor, address, wait);
         }
 
-        private void Send(NocDescriptor descriptor)
+        private void Send(NocDescriptor descriptor, uint address, ulong wait)
         {
-            var leaves = mesh.SetupCycles + mesh.RequestCycles(pe, descriptor.SourcePe);
-            var places = descriptor.Destinations(mesh, pe).ToArray();
-            var alone = places.All(place => place.Pe == descriptor.SourcePe);
+            var groups = descriptor.Groups(mesh, pe);
+            var times = new MessageTimes(mesh, pe, descriptor, groups, group => descriptor.Check(mesh, pe, (uint)Flags.Length, groups[group], group == 0));
             byte[][] rows = null;
-            // The data is read when its tail leaves, before any write that arrives at the same moment.
-            After(leaves + (alone ? 2UL : 1UL) * descriptor.Flits(mesh), () =>
+            if(times.Read != NocClock.Never)
             {
-                rows = descriptor.Read(mesh);
-                SourceDone(descriptor);
-            });
-            foreach(var place in places)
+                After(wait + times.Read, () => rows = rows ?? descriptor.Read(mesh)); // before a write that arrives in the same cycle
+            }
+            if(times.Done != NocClock.Never)
             {
-                var to = place;
-                After(leaves + mesh.TransferCycles(descriptor.SourcePe, to.Pe, descriptor.Flits(mesh)), () =>
+                After(wait + times.Done, () => SourceDone(descriptor, Math.Max(times.Idle, times.Done) - times.Done));
+            }
+            if(times.Error != 0)
+            {
+                After(wait + times.ErrorCycle, () => Fail(times.Error, address));
+            }
+            foreach(var arrival in times.Arrivals)
+            {
+                // Of several entries of a group with the same PE the first counts.
+                var to = groups[arrival.Group].First(place => place.Pe == arrival.Place);
+                After(wait + arrival.Cycle, () =>
                 {
-                    descriptor.Write(mesh, to, rows ?? descriptor.Read(mesh));
+                    rows = rows ?? descriptor.Read(mesh);
+                    descriptor.Write(mesh, to, rows);
                     if(!Mesh.IsDram(to.Pe))
                     {
                         mesh.At(to.Pe).Count(descriptor.DestinationFlag);
@@ -131,7 +139,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        private void SourceDone(NocDescriptor descriptor)
+        private void SourceDone(NocDescriptor descriptor, ulong wait)
         {
             Completed++;
             Count(descriptor.SourceFlag);
@@ -141,7 +149,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
             if(chains.Count > 0)
             {
-                Begin(descriptor.Next != 0 ? descriptor.Next : chains.Peek());
+                Begin(descriptor.Next != 0 ? descriptor.Next : chains.Peek(), wait);
             }
         }
 
@@ -190,45 +198,82 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             Func<int, uint> word = n => BitConverter.ToUInt32(words, 4 * n);
             Next = word(0);
             kind = word(1) & 0xFF;
-            multicast = (word(1) & Multicast) != 0;
+            Multicast = (word(1) & MulticastBit) != 0;
             SourcePe = mesh.OnBoard(word(2), pe);
-            source = word(3);
-            destination = new NocPlace { Pe = multicast ? word(4) : mesh.OnBoard(word(4), pe), Address = word(5) };
-            rowBytes = (int)(word(6) & 0xFFFF);
-            rows = (int)(word(6) >> 16);
-            sourceStride = (int)word(7);
-            destinationStride = (int)word(8);
+            Source = word(3);
+            destination = new NocPlace { Pe = Multicast ? word(4) : mesh.OnBoard(word(4), pe), Address = word(5) };
+            RowBytes = (int)(word(6) & 0xFFFF);
+            Rows = (int)(word(6) >> 16);
+            SourceStride = (int)word(7);
+            DestinationStride = (int)word(8);
             SourceFlag = word(9) & 0xFF;
             DestinationFlag = word(9) >> 8 & 0xFF;
         }
 
-        // The error code of the first fault, or 0.
-        public uint Check(Mesh mesh, uint pe, uint flags)
+        // The error code of the kind or of the list as a whole, or 0.
+        public uint Check(Mesh mesh, uint pe)
         {
-            if(kind != Copy)
-            {
-                return ErrorKind;
-            }
-            var size = mesh.At(pe).Sram.Size;
-            if(multicast && (destination.Address == 0 || destination.Pe % 4 != 0 || destination.Pe + 8L * destination.Address > size))
-            {
-                return ErrorAddress;
-            }
-            var places = Destinations(mesh, pe).ToArray();
-            if(!mesh.Exists(SourcePe) || !mesh.Reaches(pe, SourcePe) || !places.All(to => mesh.Exists(to.Pe) && mesh.Reaches(SourcePe, to.Pe)))
+            var outside = destination.Address == 0 || destination.Pe % 4 != 0 || destination.Pe + 8L * destination.Address > mesh.At(pe).Sram.Size;
+            return kind != Copy ? ErrorKind : Multicast && outside ? ErrorAddress : 0;
+        }
+
+        // The error code of the first fault of a group of destinations, or 0.
+        public uint Check(Mesh mesh, uint pe, uint flags, NocPlace[] group, bool first)
+        {
+            if(first && !(mesh.Exists(SourcePe) && mesh.Reaches(pe, SourcePe)))
             {
                 return ErrorRoute;
             }
-            if(!LiesIn(mesh, SourcePe, source, sourceStride) || !places.All(to => LiesIn(mesh, to.Pe, to.Address, destinationStride)))
+            if(first && !LiesIn(mesh, SourcePe, Source, SourceStride))
             {
                 return ErrorAddress;
             }
-            return new[] { SourceFlag, DestinationFlag }.All(flag => flag < flags || flag == NoFlag) ? 0 : ErrorFlag;
+            foreach(var to in group)
+            {
+                if((Multicast && Mesh.IsDram(to.Pe)) || !mesh.Exists(to.Pe) || !mesh.Reaches(SourcePe, to.Pe))
+                {
+                    return ErrorRoute;
+                }
+                if(!LiesIn(mesh, to.Pe, to.Address, DestinationStride))
+                {
+                    return ErrorAddress;
+                }
+            }
+            var fine = (SourceFlag == NoFlag || (SourceFlag < flags && SourcePe == pe)) && (DestinationFlag == NoFlag || DestinationFlag < flags);
+            return fine ? 0 : ErrorFlag;
         }
 
-        public IEnumerable<NocPlace> Destinations(Mesh mesh, uint pe)
+        // The destinations, in groups that packets have room for.
+        public NocPlace[][] Groups(Mesh mesh, uint pe)
         {
-            if(!multicast)
+            var places = Destinations(mesh, pe).ToArray();
+            return Enumerable.Range(0, (places.Length + MostInGroup - 1) / MostInGroup)
+                .Select(group => places.Skip(group * MostInGroup).Take(MostInGroup).ToArray()).ToArray();
+        }
+
+        public byte[][] Read(Mesh mesh)
+        {
+            return Enumerable.Range(0, Rows).Select(row => mesh.Read(SourcePe, Source + (long)row * SourceStride, RowBytes)).ToArray();
+        }
+
+        public void Write(Mesh mesh, NocPlace to, byte[][] data)
+        {
+            for(var row = 0; row < Rows; row++)
+            {
+                mesh.Write(to.Pe, to.Address + (long)row * DestinationStride, data[row]);
+            }
+        }
+
+        public readonly uint Next, SourcePe, Source, SourceFlag, DestinationFlag;
+        public readonly bool Multicast;
+        public readonly int RowBytes, Rows, SourceStride, DestinationStride;
+
+        public const int Bytes = 48;
+        public const uint NoFlag = 0xFF;
+
+        private IEnumerable<NocPlace> Destinations(Mesh mesh, uint pe)
+        {
+            if(!Multicast)
             {
                 return new[] { destination };
             }
@@ -237,41 +282,17 @@ namespace Antmicro.Renode.Peripherals.PeMesh
                 i => new NocPlace { Pe = mesh.OnBoard(BitConverter.ToUInt32(list, 8 * i), pe), Address = BitConverter.ToUInt32(list, 8 * i + 4) });
         }
 
-        public ulong Flits(Mesh mesh)
-        {
-            return Math.Max(1, (ulong)rows * (((ulong)rowBytes + mesh.FlitBytes - 1) / mesh.FlitBytes)); // an empty copy sends one flit
-        }
-
-        public byte[][] Read(Mesh mesh)
-        {
-            return Enumerable.Range(0, rows).Select(row => mesh.Read(SourcePe, source + (long)row * sourceStride, rowBytes)).ToArray();
-        }
-
-        public void Write(Mesh mesh, NocPlace to, byte[][] data)
-        {
-            for(var row = 0; row < rows; row++)
-            {
-                mesh.Write(to.Pe, to.Address + (long)row * destinationStride, data[row]);
-            }
-        }
-
-        public readonly uint Next, SourcePe, SourceFlag, DestinationFlag;
-
-        public const int Bytes = 48;
-        public const uint NoFlag = 0xFF;
-
         private bool LiesIn(Mesh mesh, uint place, uint address, int stride)
         {
-            long size = Mesh.IsDram(place) ? mesh.DramBytes : mesh.At(place).Sram.Size, span = (long)(rows - 1) * stride;
-            return rows == 0 || rowBytes == 0 || (address + Math.Min(span, 0) >= 0 && address + Math.Max(span, 0) + rowBytes <= size);
+            long size = Mesh.IsDram(place) ? mesh.DramFigures.Bytes : mesh.At(place).Sram.Size, span = (long)(Rows - 1) * stride;
+            return Rows == 0 || RowBytes == 0 || (address + Math.Min(span, 0) >= 0 && address + Math.Max(span, 0) + RowBytes <= size);
         }
 
-        private readonly uint kind, source;
-        private readonly bool multicast;
+        private readonly uint kind;
         private readonly NocPlace destination;
-        private readonly int rowBytes, rows, sourceStride, destinationStride;
 
-        private const uint Copy = 1, Multicast = 1 << 8;
+        private const uint Copy = 1, MulticastBit = 1 << 8;
         private const uint ErrorKind = 3, ErrorRoute = 4, ErrorAddress = 5, ErrorFlag = 6;
+        private const int MostInGroup = 60;
     }
 }

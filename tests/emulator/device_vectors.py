@@ -20,7 +20,7 @@ import numpy as np
 from emulator.commands import FIRST_FREE, FIRST_STACK, SRAM_BYTES, random_command, spoilt
 from emulator.renode.devices import Devices, compile_devices
 from npukit.board.board import load_board
-from oracles.dma_model import Descriptor
+from oracles.dma_model import NO_FLAG, Descriptor
 
 FILE = Path(__file__).with_name("device_vectors.json")
 COMMAND, DESCRIPTOR = 0x1000, 0x1_1000
@@ -146,7 +146,7 @@ def _copies() -> Iterator[CopyVector]:
             rows=rows,
             source_stride=int(random.integers(-90, 90)),
             destination_stride=int(random.integers(-90, 90)),
-            source_flag=1,
+            source_flag=1 if source_pe == 0 or number % 8 == 6 else NO_FLAG,
             destination_flag=2 if number % 8 != 2 else 64,
         )
         pes = sorted({0, source_pe, destination_pe})

@@ -30,6 +30,26 @@ FIGURES = (
 )
 """Figures of the MAC array in the order of the constructor's arguments."""
 
+NOC_FIGURES = (
+    "port_bytes_per_cycle",
+    "setup_cycles",
+    "packet_flits",
+    "buffer_packets",
+    "hop_cycles",
+    "chip_hop_cycles",
+    "chip_links_per_border",
+    "chip_link_bytes_per_100_cycles",
+    "border_packets",
+    "dram_bytes",
+    "dram_bytes_per_cycle",
+    "dram_latency_cycles",
+    "dram_burst_bytes",
+    "dram_banks",
+    "dram_row_bytes",
+    "dram_row_cycles",
+)
+"""Figures of the network-on-chip in the order of the arguments of `Mesh`."""
+
 
 def compile_devices(folder: Path) -> Path:
     """The program, or skip where there is no Mono."""
@@ -123,8 +143,7 @@ def _figures(board: Board) -> list[str]:
     assert slot is not None
     figures = [
         *(mesh.chips.columns, mesh.chips.rows, mesh.pes.columns, mesh.pes.rows),
-        *(noc.setup_cycles, noc.hop_cycles, noc.chip_hop_cycles, noc.port_bytes_per_cycle),
-        *(noc.chip_link_bytes_per_100_cycles, noc.dram_bytes, noc.dram_bytes_per_cycle, noc.dram_latency_cycles),
+        *(int(getattr(noc, name)) for name in NOC_FIGURES),
         *(board.pe_count, board.memory[0].size, noc.flags),
         *(slot.figures[name] for name in FIGURES),
     ]

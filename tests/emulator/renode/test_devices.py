@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +10,17 @@ import numpy as np
 import pytest
 
 from emulator.commands import SRAM_BYTES, overlaps, random_command, spoilt
+from emulator.programs import run_to_sleep, words
 from emulator.renode.devices import Devices
+from emulator.test_dma import start
 from emulator.test_mac_array import OVERLAPS
-from npukit.board.board import Board
-from oracles.dma_model import DRAM, MULTICAST, THIS_CHIP, Descriptor, copy
+from npukit.board.board import Board, load_board
+from npukit.data import data_folder
+from oracles.dma_model import DRAM, MULTICAST, NO_FLAG, THIS_CHIP, Descriptor, copy
 from oracles.mac_array_command import Command, Error, Kind
 from oracles.mac_array_model import Array
 
-COMMAND, DESCRIPTOR, DATA = 0x1000, 0x1_1000, 0x1_2000
+COMMAND, DESCRIPTOR, LIST, DATA = 0x1000, 0x1_1000, 0x1_1800, 0x1_2000
 DOORBELL, STATUS, COMPLETED = 0x00, 0x04, 0x08
 BUSY_CYCLES, ARRAY_ERROR, ERROR_COMMAND = 0x0C, 0x10, 0x14
 DMA_ERROR, PE, PES, CHIP, FLAGS = 0x0C, 0x10, 0x14, 0x18, 0x100
@@ -155,6 +159,7 @@ def test_a_command_must_lie_in_memory(devices: Devices, address: int) -> None:
 
 
 def send(source_pe: int, destination_pe: int, size: int, rows: int = 1) -> Descriptor:
+    """A source elsewhere has no flag. Chains of these tests start at PE 0 unless they say otherwise."""
     return Descriptor(
         source_pe=source_pe,
         source=DATA,
@@ -164,7 +169,7 @@ def send(source_pe: int, destination_pe: int, size: int, rows: int = 1) -> Descr
         rows=rows,
         source_stride=size,
         destination_stride=size,
-        source_flag=SENT,
+        source_flag=SENT if source_pe == 0 else NO_FLAG,
         destination_flag=CAME,
     )
 
@@ -209,14 +214,23 @@ def events(devices: Devices, *pes: int) -> dict[int, list[int]]:
 @pytest.mark.parametrize(
     ("chain", "woken"),
     [
-        ([send(0, 1, 64)], {0: [24], 1: [28]}),  # 20 cycles of setup, 4 flits, one link
-        ([send(0, 15, 64)], {15: [20 + 6 * 4 + 4]}),
-        ([send(0, 1, 20, rows=3)], {1: [20 + 4 + 6]}),  # each row starts a flit
-        ([send(0, 1, 0)], {1: [20 + 4 + 1]}),
-        ([send(5, 0, 64)], {0: [20 + 8 + 4, 20 + 8 + 8 + 4], 5: []}),  # the request travels too
-        ([send(0, 1, 64), send(0, 1, 64)], {0: [24, 48], 1: [28, 52]}),
-        ([replace(send(0, 0, 64), destination=DATA + 64, source_flag=0xFF)], {0: [20 + 2 * 4]}),
-        ([replace(send(0, DRAM, 64), source_flag=0xFF), send(DRAM, 5, 64)], {5: [24 + 20 + 60 + 8 + 4]}),
+        # The fetch in cycle 1, the packet in 1 + 6; 5 flits, two grants of outputs, and 2 cycles for the link.
+        ([send(0, 1, 64)], {0: [7 + 5], 1: [7 + 2 + 2 + 5 + 1]}),
+        ([send(0, 15, 64)], {15: [7 + 2 + 6 * 2 + 5 + 1]}),
+        ([send(0, 1, 20, rows=3)], {1: [7 + 2 + 2 + 7 + 1]}),  # each row starts a flit
+        ([send(0, 1, 0)], {0: [7 + 1], 1: [7 + 2 + 2 + 1 + 1]}),
+        (
+            [send(0, 1, 32 * 16)],
+            {0: [7 + 32 + 2], 1: [7 + 2 + 2 + 32 + 2 + 1]},
+        ),  # one flit more than a packet has room for
+        # The request of two flits goes two links, and the data goes back.
+        ([send(5, 0, 64)], {0: [7 + 2 + 4 + 2 + 1 + 2 + 4 + 5 + 1], 5: []}),
+        ([send(0, 1, 64), send(0, 1, 64)], {0: [12, 12 + 6 + 5], 1: [17, 17 + 6 + 5]}),
+        # Own data is received when it has been sent.
+        ([replace(send(0, 0, 64), destination=DATA + 64, source_flag=0xFF)], {0: [7 + 4 + 5 + 1]}),
+        # DRAM has the packet whole after 6 cycles, opens a row and writes a burst; the acknowledgement takes 5 cycles.
+        ([send(0, DRAM, 64)], {0: [9 + 6 + 10 + 4 + 2 + 2]}),
+        ([send(DRAM, 5, 64)], {5: [9 + 3 + 60 + 10 + 2 + 4 + 5 + 1]}),
     ],
 )
 def test_messages_take_the_manual_s_cycles(
@@ -226,14 +240,85 @@ def test_messages_take_the_manual_s_cycles(
     assert events(devices, *woken) == woken
 
 
-def test_multicast_reaches_everyone(devices: Devices) -> None:
-    places = [1, 2, 4, 6]
-    devices.write(0, 0x1800, np.array([[pe, DATA + pe] for pe in places], "<u4").tobytes())
-    devices.write(0, DATA, bytes(range(64)))
-    ring(devices, 0, replace(send(0, 0x1800, 64), kind=1 | MULTICAST, destination=len(places)))
-    assert [devices.read(pe, DATA + pe, 64) for pe in places] == [bytes(range(64))] * len(places)
-    assert events(devices, *places) == {1: [28], 2: [32], 4: [28], 6: [36]}
-    assert [devices.noc(pe, FLAGS + 4 * CAME) for pe in (0, *places)] == [0, 1, 1, 1, 1]
+def test_of_entries_with_the_same_pe_the_first_counts(devices: Devices) -> None:
+    devices.write(0, LIST, np.array([[1, 0x1_3000], [2, 0x1_3000], [1, 0x1_4000]], "<u4").tobytes())
+    devices.write(0, DATA, b"npukit")
+    ring(devices, 0, replace(send(0, LIST, 6), kind=1 | MULTICAST, destination=3))
+    assert [devices.read(1, address, 6) for address in (0x1_3000, 0x1_4000)] == [b"npukit", bytes(6)]
+    assert [devices.noc(pe, FLAGS + 4 * CAME) for pe in (1, 2)] == [1, 1]
+
+
+def test_a_list_is_sent_in_groups_of_sixty(devices: Devices) -> None:
+    places = [[1 + number % 2, 0x1_3000 + 64 * number] for number in range(70)]
+    devices.write(0, LIST, np.array(places, "<u4").tobytes())
+    ring(devices, 0, replace(send(0, LIST, 6), kind=1 | MULTICAST, destination=70))
+    assert [devices.noc(pe, FLAGS + 4 * CAME) for pe in (1, 2)] == [2, 2]
+    assert devices.noc(0, FLAGS + 4 * SENT) == 1
+
+
+FIGURES = {"dram_refresh_interval = 1170": "dram_refresh_interval = 0"}
+OTHERS = {
+    "columns = 1, rows = 1 }": "columns = 2, rows = 2 }",
+    "hop_cycles = 2\n": "hop_cycles = 3\n",
+    "packet_flits = 32": "packet_flits = 20",
+    "buffer_packets = 2": "buffer_packets = 1",
+    "chip_link_bytes_per_cycle = 4": "chip_link_bytes_per_cycle = 2.5",
+    "dram_bytes_per_cycle = 16": "dram_bytes_per_cycle = 21",
+}
+LISTS = ((1, 4, 5, 15), (0, 3, 6), tuple(range(16)), (9, 9, 9), tuple(number % 12 for number in range(70)))
+
+
+def messages() -> list[tuple[Descriptor, tuple[int, ...]]]:
+    """Messages that wake no PE twice in a row, and the PEs of the multicasts' lists."""
+    random = np.random.default_rng(7)
+    ways = [(0, 13), (0, 0), (6, 9), (11, 0), (0, DRAM), (DRAM, 7), (DRAM, DRAM), (3, DRAM)]
+    alone = [(source, to, ()) for source, to in ways] + [(source, LIST, pes) for source in (0, 5) for pes in LISTS[:-1]]
+    sizes = [(8, 5), (int(random.integers(40, 500)), 4), (int(random.integers(500, 2000)), 2)]
+    found = []
+    for number, (source, to, pes) in enumerate([*alone, (0, LIST, LISTS[-1])]):
+        size, rows = sizes[number % 3]
+        plain = replace(send(source, to, size, rows), destination=0x1_8000, source_flag=NO_FLAG)
+        kind = {"kind": 1 | MULTICAST, "destination": len(pes)} if pes else {}
+        found.append((replace(plain, **kind), pes))
+    return found
+
+
+def emulated(board: str, descriptor: Descriptor, places: bytes) -> dict[int, list[int]]:
+    """Cycles from the doorbell to each wake-up in npukit's emulator."""
+    pes = load_board(board).pe_count
+    with start({0: [descriptor]}, pes, board) as emulator:
+        emulator.write_memory(0, LIST, places)
+        run_to_sleep(emulator)
+        times = {pe: words(emulator, pe, 9) for pe in range(pes)}
+    return {pe: [time - times[0][0] for time in found[1:] if time] for pe, found in times.items()}
+
+
+@pytest.mark.parametrize("changes", [FIGURES, FIGURES | OTHERS], ids=["pe-mesh", "chips"])
+def test_a_message_alone_takes_as_long_as_in_the_emulator(
+    program: Path, changes: dict[str, str], tmp_path: Path
+) -> None:
+    text = (data_folder("boards") / "pe-mesh.toml").read_text()
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "changed.toml").write_text(text)
+    board = load_board(str(tmp_path / "changed.toml"))
+    spread = board.pe_count // 16
+    for descriptor, pes in messages():
+        message, places = scattered(descriptor, pes, spread)
+        with Devices(program, board) as devices:
+            devices.write(0, LIST, places)
+            ring(devices, 0, message)
+            there = events(devices, *range(board.pe_count))
+        assert there == emulated(str(tmp_path / "changed.toml"), message, places), (message, pes)
+
+
+def scattered(descriptor: Descriptor, pes: Sequence[int], spread: int) -> tuple[Descriptor, bytes]:
+    """The message with PEs of the whole board, and the list of its destinations."""
+    source, to = (pe * spread if pe < DRAM else pe for pe in (descriptor.source_pe, descriptor.destination_pe))
+    to = descriptor.destination_pe if pes else to
+    places = np.array([[pe * spread, 0x1_8000] for pe in pes], "<u4").tobytes()
+    return replace(descriptor, source_pe=source, destination_pe=to), places
 
 
 def test_dram_holds_what_it_was_sent(devices: Devices) -> None:
@@ -267,11 +352,12 @@ def test_registers_of_a_mesh_of_chips(program: Path, board: Board) -> None:
         assert [devices.noc(37, register) for register in (PE, PES, CHIP)] == [37, 96, 2]
         devices.set_noc(37, FLAGS + 4 * 63, 0xFFFF_FFFF)
         assert devices.noc(37, FLAGS + 4 * 63) == 0xFFFF_FFFF
-        ring(devices, 0, replace(send(0, 16, 64), source_flag=0xFF))  # three links, then the border at its lower rate
-        assert devices.events(16) == [20 + 3 * 4 + 40 + 64 // 4]
+        # Three links, then the packet of 5 flits whole at the border, 20 cycles on its link, and the way over.
+        ring(devices, 0, replace(send(0, 16, 64), source_flag=0xFF))
+        assert devices.events(16) == [7 + 2 + 3 * 2 + 6 + 20 + 40 + 6]
         ring(devices, 0, replace(send(0, 95, 64), source_flag=0xFF))
-        across, down = 3 + 40 // 4 + 3 + 40 // 4 + 3, 3 + 40 // 4 + 3
-        assert devices.events(95) == [20 + 4 * (across + down) + 64 // 4]
+        border = 6 + 20 + 40
+        assert devices.events(95) == [7 + 2 + 3 * (3 * 2) + 2 * border + 3 * 2 + border + 3 * 2 + 6]
         devices.write(33, DATA, bytes(range(64)))
         own = send(THIS_CHIP + 1, THIS_CHIP + DRAM, 64), send(THIS_CHIP + DRAM, THIS_CHIP + 4, 64)
         ring(devices, 33, *own)  # PE 1 of the third chip
@@ -289,14 +375,19 @@ def test_registers_of_a_mesh_of_chips(program: Path, board: Board) -> None:
         ({"destination": SRAM_BYTES - 10}, 5),
         ({"source": DATA, "source_stride": -DATA - 1, "rows": 2}, 5),
         ({"source_flag": 64}, 6),
+        ({"source_pe": 4}, 6),  # has no source flag
+        ({"kind": 1 | MULTICAST, "destination_pe": LIST, "destination": 2}, 4),  # DRAM in a list
+        ({"kind": 1 | MULTICAST, "destination_pe": LIST, "destination": 0}, 5),
     ],
 )
 def test_dma_errors(program: Path, board: Board, wrong: dict[str, int], error: int) -> None:
     broken = board.model_copy(update={"mesh": board.mesh.model_copy(update={"dead_links": ((1, 2),)})})
     with Devices(program, broken) as devices:
+        devices.write(0, LIST, np.array([[1, DATA], [DRAM, 0]], "<u4").tobytes())
         ring(devices, 0, replace(send(0, 1, 16), **wrong), send(0, 1, 16))
         assert (devices.noc(0, STATUS), devices.noc(0, DMA_ERROR)) == (2, error)
-        assert (devices.noc(1, FLAGS + 4 * CAME), len(devices.events(0))) == (0, 1)
+        list_cycles = 1 if error == 4 and "kind" in wrong else 0
+        assert (devices.noc(1, FLAGS + 4 * CAME), devices.events(0)) == (0, [1 + 6 + list_cycles])
         devices.set_noc(0, DMA_ERROR, 0)
         assert devices.noc(0, STATUS) == 0
 

@@ -33,6 +33,9 @@ MODELS = (
     "MacArrayArithmetic.cs",
     "MacArray.cs",
     "Mesh.cs",
+    "Packet.cs",
+    "Dram.cs",
+    "MessageTimes.cs",
     "Noc.cs",
     "Timer.cs",
     "Uart.cs",
@@ -75,7 +78,6 @@ def render_renode(board: Board, images: Sequence[Image], folder: Path, dram: Dra
         board=board,
         pes=pes,
         root=pes[0],
-        pes_of_a_chip=board.mesh.pes.count,
         million_cycles=board.core.clock_hz // 1_000_000,
         dead_links=" ".join(f"{a}-{b}" for a, b in board.mesh.dead_links),
     )

@@ -14,16 +14,17 @@ public static class Bench
 {
     public static void Main(string[] arguments)
     {
-        var n = arguments.Take(26).Select(uint.Parse).ToArray();
+        var n = arguments.Take(34).Select(uint.Parse).ToArray();
         var machine = new Machine();
-        var mesh = new Mesh(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], arguments[26]);
-        var f = arguments.Skip(27).Select(uint.Parse).ToArray();
-        var memories = Enumerable.Range(0, (int)n[12]).Select(_ => new MappedMemory((int)n[13])).ToArray();
+        var mesh = new Mesh(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12], n[13], n[14], n[15], n[16],
+                            n[17], n[18], n[19], arguments[34]);
+        var f = arguments.Skip(35).Select(uint.Parse).ToArray();
+        var memories = Enumerable.Range(0, (int)n[20]).Select(_ => new MappedMemory((int)n[21])).ToArray();
         var cores = memories.Select(_ => new CortexM(machine)).ToArray();
-        var nocs = memories.Select((memory, pe) => new Noc(machine, cores[pe], memory, mesh, (uint)pe, n[14])).ToArray();
+        var nocs = memories.Select((memory, pe) => new Noc(machine, cores[pe], memory, mesh, (uint)pe, n[22])).ToArray();
         var arrays = memories.Select(
-            (memory, pe) => new MacArray(machine, cores[pe], memory, n[15], n[16], n[17], n[18], n[19], n[20], n[21], n[22], n[23],
-                                        n[24], n[25])).ToArray();
+            (memory, pe) => new MacArray(machine, cores[pe], memory, n[23], n[24], n[25], n[26], n[27], n[28], n[29], n[30], n[31],
+                                        n[32], n[33])).ToArray();
         var flashMemory = new MappedMemory((int)f[0]);
         var flash = new Flash(machine, cores[0], flashMemory, f[1], f[2], f[3], f[4], f[5]);
         memories = memories.Concat(new[] { flashMemory }).ToArray();
