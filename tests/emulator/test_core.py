@@ -184,22 +184,6 @@ def test_a_store_with_write_back_happens_once() -> None:
     assert run_alone(body, 3) == [0xE2000104, 5, 0]
 
 
-def test_the_window_shows_the_other_pes_and_takes_its_time() -> None:
-    body = """
-    uint32_t value, before, after;
-    __asm volatile("ldr %0, [%3]\\n\\tnop\\n\\tldr %1, [%4]\\n\\tnop\\n\\tldr %2, [%3]"
-        : "=&r"(before), "=&r"(value), "=&r"(after) : "r"(0xE1000000U), "r"(0xF0000000U + 0x20000U * 5U + 0x10000U));
-    RESULTS[0] = value; RESULTS[1] = after - before;
-    WINDOW(6, 0x10000U) = 77;
-    """
-    source = f'#include "board.h"\nint main(void) {{ {body} return 0; }}'
-    with running((program(source), (0,))) as emulator:
-        emulator.write_memory(5, RESULTS, (1234).to_bytes(4, "little"))
-        run_to_sleep(emulator)
-        assert words(emulator, 0, 2) == [1234, 2 + 1 + (2 + 2 * 2 * 4 + 8) + 1]
-        assert words(emulator, 6, 1) == [77]
-
-
 ECHO = """
 #include "board.h"
 int main(void)

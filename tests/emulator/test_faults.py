@@ -33,11 +33,9 @@ FAULTS = {
     "half_a_register": ("*(volatile uint8_t *)0xE2000100U = 1;", "register that is not an aligned word (offset 0x100)"),
     "an_svc": ('__asm volatile("svc #0");', "an SVC instruction, for which the board has no handler"),
     "a_breakpoint": ('__asm volatile("bkpt #0");', "a breakpoint"),
-    "a_store_into_code": ("WINDOW(1, 8) = 0;", "to address 0x00000008 in the code of PE 1, which runs"),
     "a_message_into_code": ("DMA_DOORBELL = (uint32_t)&copies[12];", "to address 0x00000040 in the code of PE 1"),
     "a_deep_stack": ("RESULTS[0] = deep(1000);", "the stack overflows: its pointer would be 0x0001e"),
     "a_jump_to_nothing": ("((void (*)(void))0x40000001U)();", "a jump to address 0x40000000, where it has no code"),
-    "a_jump_to_another_pe": ("((void (*)(void))0xF0020001U)();", "a jump to address 0xf0020000, where it has no code"),
     "an_fpu_that_is_off": (
         'REGISTER(0xE000ED88U) = 0; __asm volatile("dsb\\n\\tisb\\n\\tvmov s0, %0" :: "r"(1) : "s0");',
         "an FPU instruction before CPACR enables the FPU",

@@ -163,7 +163,6 @@ def test_a_count_says_so_many_messages_and_no_more(count: int) -> None:
 ENDLESS = {
     "messages whose flags nobody reads": f"{SEND} while (DMA_COMPLETED < n) {{ }}",
     "commands": f"{POOL} await_array();",
-    "stores through the window": f"WINDOW(1, {LANDS}) = n;",
 }
 
 

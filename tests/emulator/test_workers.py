@@ -41,7 +41,6 @@ int main(void)
             }
         }
         RESULTS[round] = TIMER_CYCLES;
-        WINDOW((pe + 5U) % 16U, 0x10100U + 4U * pe) = RESULTS[0];
     }
     return 0;
 }

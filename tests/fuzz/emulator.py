@@ -151,7 +151,7 @@ class Fuzzer:
 
     def _word(self) -> bytes:
         """A register's value, often near a meaningful address."""
-        bases = (0, 0x1_0000, CODE, MEMORY - 8, 0xE000E000, 0xE1000000, 0xE2000000, 0xE3000000, 0xE4000000, 0xF0000000)
+        bases = (0, 0x1_0000, CODE, MEMORY - 8, 0xE000E000, 0xE1000000, 0xE2000000, 0xE3000000, 0xE4000000)
         value = self._random.choice(
             (self._random.choice(bases) + self._random.randrange(64), self._random.getrandbits(32))
         )

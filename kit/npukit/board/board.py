@@ -191,7 +191,7 @@ class Noc(_Part):
     """The network-on-chip and its DMA engine (`boards/pe-mesh.md`).
 
     With `shared`, PEs are cores that see each other's memories, one core's after the other's. Then the flags are at
-    `base`, and the memory in place of DRAM is at `window`.
+    `base`, and the memory in place of DRAM is at `window`. Other boards have no `window`.
     """
 
     base: Address

@@ -24,7 +24,7 @@ _KINDS = {
     9: "something the emulated core cannot do",
     10: "an access to several words at address {address:#010x}, which is not a multiple of 4",
     11: "the stack overflows: its pointer would be {address:#010x}",
-    12: "a store through the window to address {address:#010x} in the code of PE {other}, which runs",
+    12: "a store to address {address:#010x} in the code of PE {other}, which runs",
     13: "its DMA would write to address {address:#010x} in the code of PE {other}, which runs",
     14: "a store to address {address:#010x} in its own code",
     15: "an FPU instruction before CPACR enables the FPU",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Loads and stores outside the SRAM: registers, and the window onto other PEs' SRAM. */
+ * Loads and stores outside the SRAM: registers, and memories that PEs share. */
 #include <string.h>
 
 #include "mesh.h"
 #include "noc.h"
 
-enum { PAGE_BYTES = 0x1000, WINDOW_CYCLES = 8 };
+enum { PAGE_BYTES = 0x1000 };
 
 static void stop_before_access(struct pe *pe, enum stop reason)
 {
@@ -141,102 +141,73 @@ const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_p
     return done ? NULL : "two devices of the board lie at the same address";
 }
 
-/* ---- the window ---- */
+/* ---- memories of other PEs ---- */
 
-/* The PE behind an access, and the offset in the PE's SRAM. */
-static struct pe *behind_window(const struct window *window, uint64_t offset, uint32_t *place)
-{
-    *place = window->place + (uint32_t)(offset % window->bytes);
-    return &window->pe->mesh->pes[window->first_pe + (uint32_t)(offset / window->bytes)];
-}
-
-/* Fault if an access crosses from one PE's SRAM into the next. */
+/* Fault if an access crosses the end of the memory. */
 static bool begin_window(const struct window *window, uint64_t offset, unsigned size, enum fault_kind kind)
 {
     if (!begin_shared(window->pe)) {
         return false;
     }
-    if (offset % window->bytes + size > window->bytes) {
+    if (offset + size > window->bytes) {
         pe_fault(window->pe, kind, (uint32_t)(window->base + offset));
         return false;
     }
     return true;
 }
 
-/* The PE's own address of an offset in its SRAM. */
-static uint32_t address_of(const struct pe *pe, uint32_t place)
-{
-    const struct figures *figures = &pe->mesh->figures;
-    uint32_t memory = 0;
-    while (place >= figures->memories[memory].bytes) {
-        place -= figures->memories[memory++].bytes;
-    }
-    return pe->memory_bases[memory] + place;
-}
-
 static uint64_t on_window_read(uc_engine *core, uint64_t offset, unsigned size, void *user)
 {
     const struct window *window = user;
-    struct pe *pe = window->pe;
+    const struct pe *other = window->other;
+    const uint32_t address = (uint32_t)(window->base + offset);
     uint64_t value = 0;
-    uint32_t place;
     (void)core;
     if (!begin_window(window, offset, size, FAULT_READ)) {
         return 0;
     }
-    const struct pe *other = behind_window(window, offset, &place);
-    if (!shadow_is_written(other, address_of(other, place), size)) {
-        pe_fault(pe, FAULT_UNWRITTEN, (uint32_t)(window->base + offset));
+    if (!shadow_is_written(other, address, size)) {
+        pe_fault(window->pe, FAULT_UNWRITTEN, address);
         return 0;
     }
-    races_window(pe, (struct place){other->number, address_of(other, place)}, size, false);
-    memcpy(&value, other->sram + place, size);
-    pe->cycles += 2 * (uint64_t)noc_distance(pe, other) * pe->mesh->figures.hop_cycles + window->cycles;
+    races_window(window->pe, (struct place){other->number, address}, size, false);
+    memcpy(&value, other->sram + window->place + offset, size);
     return value;
 }
 
 static void on_window_write(uc_engine *core, uint64_t offset, unsigned size, uint64_t value, void *user)
 {
     const struct window *window = user;
-    struct pe *pe = window->pe;
-    uint32_t place;
+    struct pe *pe = window->pe, *other = window->other;
+    const uint32_t address = (uint32_t)(window->base + offset);
     (void)core;
     if (!begin_window(window, offset, size, FAULT_WRITE)) {
         return;
     }
     blocks_site_stores_to_registers(pe);
-    struct pe *other = behind_window(window, offset, &place);
-    const uint32_t address = address_of(other, place);
     if (watch_is_code(pe->mesh, other->number, address, address + size)) {
         pe->mesh->fault_other = other->number;
         pe_fault(pe, FAULT_FOREIGN_CODE, address);
         return;
     }
     races_window(pe, (struct place){other->number, address}, size, true);
-    memcpy(other->sram + place, &value, size);
+    memcpy(other->sram + window->place + offset, &value, size);
     shadow_written(other, address, size);
     blocks_forget(other, address, address + size);
 }
 
-static const char *attach_window(struct pe *pe, struct window window, uint64_t bytes)
+static const char *attach_window(struct window window)
 {
+    struct pe *pe = window.pe;
     struct window *kept = pe->window_count < MOST_WINDOWS ? &pe->windows[pe->window_count++] : NULL;
     if (kept == NULL) {
         return "too many PEs share memories";
     }
     *kept = window;
     const uc_err error =
-        pe->mesh->unicorn->mmio_map(pe->core, window.base, bytes, on_window_read, kept, on_window_write, kept);
-    return error == UC_ERR_OK && find_instruction(pe, window.base, bytes) ? NULL : "the window overlaps another device";
-}
-
-const char *bus_attach_window(struct pe *pe)
-{
-    const struct figures *figures = &pe->mesh->figures;
-    const uint32_t per_chip = figures->columns * figures->rows;
-    const uint32_t first = pe->number / per_chip * per_chip;
-    const struct window window = {pe, figures->window_base, first, 0, figures->sram_bytes, WINDOW_CYCLES};
-    return attach_window(pe, window, (uint64_t)per_chip * figures->sram_bytes);
+        pe->mesh->unicorn->mmio_map(pe->core, window.base, window.bytes, on_window_read, kept, on_window_write, kept);
+    const bool done = error == UC_ERR_OK && find_instruction(pe, window.base, window.bytes);
+    return done ? NULL : "another PE's memory overlaps another device";
 }
 
 /* Memory at the same address for all PEs, emulated as DRAM without a record of written bytes or code. */
@@ -330,8 +301,8 @@ const char *bus_attach_others(struct pe *pe)
         uint32_t place = 0;
         for (uint32_t i = 0; i < figures->memory_count && other != pe->number && complaint == NULL; i++) {
             const uint32_t bytes = figures->memories[i].bytes;
-            const struct window window = {pe, pe->mesh->pes[other].memory_bases[i], other, place, bytes, 0};
-            complaint = attach_window(pe, window, bytes);
+            struct pe *owner = &pe->mesh->pes[other];
+            complaint = attach_window((struct window){pe, owner, owner->memory_bases[i], place, bytes});
             place += bytes;
         }
     }

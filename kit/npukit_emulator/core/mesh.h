@@ -19,7 +19,6 @@
 
 /* bus.c */
 const char *bus_attach(struct pe *pe, uint64_t base, uint32_t size, struct bus_port port);
-const char *bus_attach_window(struct pe *pe);
 const char *bus_attach_others(struct pe *pe);
 bool bus_meet_the_others(struct pe *pe);
 const char *bus_attach_scratchpad(struct device_host *host, uint64_t base);

@@ -83,15 +83,6 @@ bool noc_reaches(const struct mesh *mesh, uint32_t from, uint32_t to)
     return true;
 }
 
-uint32_t noc_distance(const struct pe *a, const struct pe *b)
-{
-    uint32_t hops = 0;
-    for (uint32_t at = a->number; at != b->number; hops++) {
-        at = route_step(&a->mesh->figures, at, b->number).next;
-    }
-    return hops;
-}
-
 uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes)
 {
     if (!noc_is_dram(place)) {

@@ -57,9 +57,6 @@ void noc_set_pe_dead(struct mesh *mesh, uint32_t pe);
 bool noc_pe_exists(const struct mesh *mesh, uint32_t pe);
 bool noc_reaches(const struct mesh *mesh, uint32_t from, uint32_t to);
 
-/* Hops between two PEs of one chip. */
-uint32_t noc_distance(const struct pe *a, const struct pe *b);
-
 /* The memory of a place. `bytes`: its size. */
 uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes);
 

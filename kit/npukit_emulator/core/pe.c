@@ -232,7 +232,6 @@ const char *pe_power_up(struct pe *pe, struct image *image)
     }
     if (complaint == NULL && pe->mesh->figures.noc_base != 0) {
         complaint = dma_attach(pe);
-        complaint = complaint ? complaint : bus_attach_window(pe);
     }
     complaint = complaint ? complaint : stock_attach(pe);
     complaint = complaint == NULL && pe->mesh->figures.shared ? bus_attach_others(pe) : complaint;

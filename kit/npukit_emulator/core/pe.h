@@ -45,7 +45,7 @@ enum fault_kind {
     FAULT_OTHER,
     FAULT_ALIGNMENT,
     FAULT_STACK,
-    FAULT_FOREIGN_CODE, /* a store through the window */
+    FAULT_FOREIGN_CODE, /* a store to another PE's memory */
     FAULT_DMA_CODE,     /* a message of this PE's DMA */
     FAULT_OWN_CODE,
     FAULT_NO_FPU,
@@ -105,12 +105,11 @@ struct port_use {
     uint64_t from, to;
 };
 
-/* Other PEs' memory in a PE's address space: the SRAMs of the chip, or a single memory of a PE. */
+/* A memory of another PE in a PE's address space. `base`: its address, for both. */
 struct window {
-    struct pe *pe;
+    struct pe *pe, *other;
     uint64_t base;
-    uint32_t first_pe, place, bytes; /* of each PE: `bytes` of SRAM from offset `place` */
-    uint32_t cycles; /* of a load, in addition to its hops */
+    uint32_t place, bytes; /* place: offset in the other PE's `sram` */
 };
 
 struct calls; /* calls.c */

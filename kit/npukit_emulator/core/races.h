@@ -21,7 +21,7 @@ struct device_host;
 struct row;
 
 /* A vector clock: the progress of all PEs known to a core, or known at a doorbell. `time`: the core's own doorbells,
- * and stores through the window or to shared words. `engine`: descriptors of the core's own DMA known to be read, with
+ * and stores to other PEs' memories or to shared memory. `engine`: descriptors of the core's own DMA known to be read, with
  * their sources. */
 struct view {
     struct row *row;

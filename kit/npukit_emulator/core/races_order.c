@@ -40,7 +40,7 @@ void races_start(struct pe *pe)
     races->rung = races->over = 0;
 }
 
-/* A core's access through the window. */
+/* A core's access to another PE's memory, or to shared memory. */
 void races_window(struct pe *pe, struct place place, uint32_t bytes, bool stores)
 {
     struct races *races = pe->races;

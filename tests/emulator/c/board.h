@@ -29,8 +29,6 @@
 #define UART_DATA REGISTER(0xE4000000U)
 #define UART_STATUS REGISTER(0xE4000004U)
 
-#define WINDOW(pe, address) REGISTER(0xF0000000U + 0x20000U * (pe) + (address))
-
 /* Results of a program, and working data from the host. */
 #define RESULTS ((volatile uint32_t *)0x10000)
 #define WORK 0x11000U
