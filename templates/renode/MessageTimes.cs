@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cycles of a message that is alone on the board: boards/pe-mesh.md, sections 4.4 to 4.7, without refresh.
+// The cycles of a message alone on the board: boards/pe-mesh.md, sections 4.4 to 4.7, without refresh.
 // npukit's own emulator models several messages at once.
 using System;
 using System.Collections.Generic;
@@ -72,7 +72,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        // Send the first packet of an input and class to all outputs that are free.
+        // Send the first packet of an input and class to all free outputs.
         private void Leave(NocRouter router, int input, int kind)
         {
             var buffer = router.Inputs[input, kind];
@@ -334,14 +334,14 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
         }
 
-        // The next router along a border with a packet that may cross.
+        // The next router along a border with a packet ready to cross.
         private uint? NextAt(NocBorder border)
         {
             var ready = border.Buffers.Keys.Where(pe => KindAt(border, pe) >= 0).Select(pe => (uint?)pe).ToArray();
             return ready.FirstOrDefault(pe => border.Last == null || pe > border.Last) ?? ready.FirstOrDefault();
         }
 
-        // The highest class of a router's packets that may cross, or -1.
+        // The highest class of the packets ready to cross at a router, or -1.
         private int KindAt(NocBorder border, uint pe)
         {
             var kind = Packet.Kinds - 1;

@@ -243,7 +243,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return fine ? 0 : ErrorFlag;
         }
 
-        // The destinations, in groups that packets have room for.
+        // The destinations, in groups of at most 60.
         public NocPlace[][] Groups(Mesh mesh, uint pe)
         {
             var places = Destinations(mesh, pe).ToArray();

@@ -40,7 +40,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             Places = new List<uint>(places);
         }
 
-        // The part of the packet that leaves by an output.
+        // The part of the packet for some of its places.
         public Packet Branch(IEnumerable<uint> places)
         {
             var branch = (Packet)MemberwiseClone();
@@ -77,7 +77,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public const ulong Never = ulong.MaxValue;
     }
 
-    // Packets at the end of a link, the oldest first. A place that a packet has left is free again from a cycle on.
+    // Packets at the end of a link, the oldest first. The place of a removed packet is free again from a cycle on.
     public class PacketBuffer
     {
         public PacketBuffer(NocClock clock, uint room)
