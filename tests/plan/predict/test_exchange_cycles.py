@@ -83,7 +83,7 @@ def test_the_estimate_of_an_exchange_is_about_what_it_takes() -> None:
     pairs = list(permutations(layouts, 2))
     estimated = [exchange_cycles(BOARD.noc, HOPS, *pair, 1) for pair in pairs]
     taken = [_taken(*pair) for pair in pairs]
-    assert all(0.75 < time / estimate < 1.4 for time, estimate in zip(taken, estimated, strict=True))
+    assert all(0.8 < time / estimate < 1.8 for time, estimate in zip(taken, estimated, strict=True))
     assert np.corrcoef(np.argsort(np.argsort(taken)), np.argsort(np.argsort(estimated)))[0, 1] > 0.9
 
 

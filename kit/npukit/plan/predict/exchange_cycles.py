@@ -55,7 +55,7 @@ def exchange_cycles(noc: Noc, hops: np.ndarray, owned: Boxes, needed: Boxes, ele
     received = np.bincount(needs, packets, minlength=pes)
     taken = packets + descriptors * noc.setup_cycles
     sending = np.bincount(sources[first], taken[first], minlength=pes)
-    way = DOORBELL_CYCLES + (sending + received).max() + int(hops[needs, sources].max()) * noc.hop_cycles
+    way = DOORBELL_CYCLES + max(sending.max(), received.max()) + int(hops[needs, sources].max()) * noc.hop_cycles
     return int(max(way, SEND_CYCLES + DOZE_CYCLES) + WAKE_CYCLES)
 
 
