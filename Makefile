@@ -10,6 +10,7 @@
 # make kinds-of-pe  networks on RISC-V PEs and on PEs that are not alike: make kinds-of-pe MODEL="FILE ..."
 # make ten-minutes  a wake word and silero-vad, exact over ten minutes: make ten-minutes WAKE_WORD=FILE SILERO=FILE
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
+# make deadlock    the graph of waiting of the network of each board: no cycle; two minutes
 # make rtl         the MAC array in SystemVerilog: 10,000 random chains beside the numpy model; then networks beside the
 #                  manual's cycles: make rtl MODELS=FOLDER_OF_MODELS; needs Verilator
 # make docs        the site of README, docs/ and the other pages, in out/site; a broken link fails
@@ -36,7 +37,7 @@ JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
+.PHONY: deadlock demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -77,6 +78,9 @@ ten-minutes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/streams.py $(WAKE_WORD) --bands --pes 1
 	$(BIN)/python benchmarks/streams.py $(SILERO) --float --hop 512 --input input:1x576 --input state:2x1x128 \
 		--input sr=16000 --state state=stateN --board mps2-an386
+
+deadlock: $(VENV)/installed-for-development
+	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/deadlock.py
 
 rtl: $(VENV)/installed-for-development
 	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/random_commands.py
