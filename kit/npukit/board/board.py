@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 from npukit.board.contradictions import contradictions
 from npukit.board.cores import CORES, CoreType
 from npukit.board.lines import line_of
+from npukit.board.noc import Packets, packets_of
 from npukit.board.registers import Address, EmulatedRegisters
 from npukit.data import board_folders, ways_to_install
 from npukit.errors import DoesNotFit, NpukitError, nearest
@@ -220,6 +221,11 @@ class Noc(_Part):
     @property
     def chip_link_bytes_per_100_cycles(self) -> int:
         return round(100 * self.chip_link_bytes_per_cycle)
+
+    def packets(self, rows: int, row_bytes: int, destinations: int = 1) -> Packets:
+        """The packets of a copy. `destinations`: entries of a multicast's list; 1: no list."""
+        sizes = self.port_bytes_per_cycle, self.packet_flits, self.dram_burst_bytes
+        return packets_of(*sizes, rows, row_bytes, destinations)
 
     def border_cycles(self, flits: int) -> int:
         """Cycles for which a packet occupies the link of a chip border."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 from npukit.structs import bytes_of
 
 DRAM = 0x8000_0000
@@ -20,3 +23,46 @@ DESCRIPTOR_BYTES = bytes_of("noc_descriptor")
 
 DESTINATION_BYTES = bytes_of("noc_destination")
 """Bytes of an entry in a multicast's list of destinations."""
+
+INNER_CYCLES = 2
+"""Cycles between a router and its own PE or DRAM."""
+
+ENTRIES_OF_A_FLIT = 4
+"""Destinations in a flit of a multicast's list."""
+
+MOST_DESTINATIONS = 60
+"""Destinations of a packet. A longer list is sent in groups."""
+
+REQUEST_FLITS = 2
+
+
+@dataclass(frozen=True)
+class Packets:
+    """The packets of a copy: hardware manual, section 4.3. `data`: flits of data. `lists`: flits of the list of
+    destinations in each packet. `burst_bytes`: bytes of all bursts of a DRAM."""
+
+    data: int
+    count: int
+    lists: int
+    burst_bytes: int
+
+    @property
+    def flits(self) -> int:
+        return self.data + self.count * (1 + self.lists)
+
+    @property
+    def longest(self) -> int:
+        """Flits of a packet of the average length."""
+        return -(-self.flits // self.count)
+
+
+@lru_cache(maxsize=1 << 16)
+def packets_of(flit: int, packet: int, burst: int, rows: int, row_bytes: int, destinations: int) -> Packets:
+    """The packets of a copy. `flit`, `burst`: bytes. `packet`: most flits. `destinations`: entries of a list, or 1."""
+    groups = -(-destinations // MOST_DESTINATIONS)
+    lists = -(-min(destinations, MOST_DESTINATIONS) // ENTRIES_OF_A_FLIT) if destinations > 1 else 0
+    room, row = packet - 1 - lists, -(-row_bytes // flit)
+    if rows * row == 0:
+        return Packets(0, groups, lists, 0)
+    count = -(-rows // (room // row)) if row <= room else rows * -(-row // room)
+    return Packets(groups * rows * row, groups * count, lists, rows * -(-row_bytes // burst) * burst)

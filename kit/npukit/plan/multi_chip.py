@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from npukit.board.board import Board, Grid, Mesh
 from npukit.plan.ir.plan import Plan, Predicted
-from npukit.plan.predict.noc import Links, load_of
+from npukit.plan.predict.noc import Links
 from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, WAKE_CYCLES
 from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import Routes, pes_in_order
@@ -91,7 +91,7 @@ def twins(board: Board, plan: Plan) -> Iterator[tuple[int, int]]:
 def _signal_cycles(board: Board, root: int, chips: Sequence[int]) -> int:
     """Cycles from the root's start signal to the other leaders until the last answer. A signal is a flit."""
     assert board.noc is not None
-    one, all_of = load_of(board.noc, 0, 0), load_of(board.noc, 0, 0, len(chips) - 1)
+    one, all_of = board.noc.packets(0, 0), board.noc.packets(0, 0, len(chips) - 1)
     network, leaders = Links(board), [twin(board, root, chips[0], chip) for chip in chips[1:]]
     started = network.carry(DOORBELL_CYCLES, root, root, leaders, all_of).arrived
     answers = sorted((at + WAKE_CYCLES + DOORBELL_CYCLES, leader) for leader, at in started.items())

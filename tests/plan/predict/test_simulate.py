@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from npukit.board.board import Board, Grid, Noc, load_board
-from npukit.board.noc import DRAM
+from npukit.board.noc import DRAM, Packets
 from npukit.net.box import Box
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import PePlan
-from npukit.plan.predict.noc import Links, Load, load_of
+from npukit.plan.predict.noc import Links
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.core_cycles import (
@@ -105,8 +105,8 @@ def test_frames_follow_each_other() -> None:
     assert result.interval_cycles == pytest.approx(result.latency_cycles, rel=0.05)
 
 
-def data(flits: int, destinations: int = 1) -> Load:
-    return load_of(NOC, 1, 16 * flits, destinations)
+def data(flits: int, destinations: int = 1) -> Packets:
+    return NOC.packets(1, 16 * flits, destinations)
 
 
 def test_a_message_takes_setup_hops_header_and_data() -> None:
@@ -116,12 +116,12 @@ def test_a_message_takes_setup_hops_header_and_data() -> None:
 
 
 def test_loads_are_whole_rows_or_pieces_of_rows() -> None:
-    assert (data(40).packets, data(40).flits) == (2, 42)
-    assert load_of(NOC, 3, 16 * 12).packets == 2
-    assert load_of(NOC, 3, 16 * 20).packets == 3
-    assert (load_of(NOC, 0, 0).packets, load_of(NOC, 0, 0).flits) == (1, 1)
-    assert (data(40, 15).lists, data(40, 15).packets) == (4, 2)
-    assert data(16, 61).packets == 2 * data(16, 60).packets
+    assert (data(40).count, data(40).flits) == (2, 42)
+    assert NOC.packets(3, 16 * 12).count == 2
+    assert NOC.packets(3, 16 * 20).count == 3
+    assert (NOC.packets(0, 0).count, NOC.packets(0, 0).flits) == (1, 1)
+    assert (data(40, 15).lists, data(40, 15).count) == (4, 2)
+    assert data(16, 61).count == 2 * data(16, 60).count
 
 
 def test_a_message_waits_where_a_link_is_taken() -> None:

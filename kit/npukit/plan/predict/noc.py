@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
 from npukit.board.board import Board, Noc
-from npukit.board.noc import DRAM
+from npukit.board.noc import DRAM, INNER_CYCLES, REQUEST_FLITS, Packets
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Message, Plan
 from npukit.plan.tensors.dma_copies import copies
@@ -26,51 +25,6 @@ class Flight:
     done: int
     arrived: dict[int, int]
     late: int = 0
-
-
-INNER_CYCLES = 2
-"""Cycles between a router and its own PE or DRAM."""
-ENTRIES_OF_A_FLIT = 4
-"""Destinations in a flit of a multicast's list."""
-MOST_DESTINATIONS = 60
-"""Destinations of a packet. A longer list is sent in groups."""
-REQUEST_FLITS = 2
-
-
-@dataclass(frozen=True)
-class Load:
-    """The packets of a descriptor (manual, section 4.3). `data`: flits of data. `lists`: flits of the list of
-    destinations in each packet. `burst_bytes`: bytes of all bursts of a DRAM."""
-
-    data: int
-    packets: int
-    lists: int
-    burst_bytes: int
-
-    @property
-    def flits(self) -> int:
-        return self.data + self.packets * (1 + self.lists)
-
-    @property
-    def last(self) -> int:
-        """Flits of a packet of the average length."""
-        return -(-self.flits // self.packets)
-
-
-def load_of(noc: Noc, rows: int, row_bytes: int, destinations: int = 1) -> Load:
-    """The load of a copy. `destinations`: entries of a multicast's list; 1: no list."""
-    return _load(noc.port_bytes_per_cycle, noc.packet_flits, noc.dram_burst_bytes, rows, row_bytes, destinations)
-
-
-@lru_cache(maxsize=1 << 16)
-def _load(flit: int, packet: int, burst: int, rows: int, row_bytes: int, destinations: int) -> Load:
-    groups = -(-destinations // MOST_DESTINATIONS)
-    lists = -(-min(destinations, MOST_DESTINATIONS) // ENTRIES_OF_A_FLIT) if destinations > 1 else 0
-    room, row = packet - 1 - lists, -(-row_bytes // flit)
-    if rows * row == 0:
-        return Load(0, groups, lists, 0)
-    packets = -(-rows // (room // row)) if row <= room else rows * -(-row // room)
-    return Load(groups * rows * row, groups * packets, lists, rows * -(-row_bytes // burst) * burst)
 
 
 class _Wire:
@@ -128,11 +82,11 @@ class Links:
         """Cycles for which each link was taken."""
         return {link: wire.busy for link, wire in self._wires.items() if wire.busy}
 
-    def carry(self, start: int, sender: int, source: int, destinations: Sequence[int], load: Load) -> Flight:
+    def carry(self, start: int, sender: int, source: int, destinations: Sequence[int], load: Packets) -> Flight:
         """Carry one descriptor. Valid only if no descriptor with a later start departs earlier."""
         return self.deliver(self.departure(start, sender, source, load), sender, source, destinations, load)
 
-    def departure(self, start: int, sender: int, source: int, load: Load) -> int:
+    def departure(self, start: int, sender: int, source: int, load: Packets) -> int:
         """The cycle at which a descriptor leaves its source. `start`: the sender's DMA takes up the descriptor.
 
         Call `departure` in the order of the starts, and `deliver` in the order of the departures.
@@ -152,7 +106,7 @@ class Links:
         """The cycle at which the sender's last packet or request has left."""
         return self._ports[sender].sends
 
-    def deliver(self, start: int, sender: int, source: int, destinations: Sequence[int], load: Load) -> Flight:
+    def deliver(self, start: int, sender: int, source: int, destinations: Sequence[int], load: Packets) -> Flight:
         """Carry a message from its source, with departure at `start`. Each link of the union of the paths is crossed
         once."""
         if destinations[0] >= DRAM:
@@ -167,7 +121,7 @@ class Links:
             self._ports[source].sent = flight
         return flight
 
-    def _heads(self, start: int, source: int, destinations: Sequence[int], load: Load) -> dict[int, tuple[int, int]]:
+    def _heads(self, start: int, source: int, destinations: Sequence[int], load: Packets) -> dict[int, tuple[int, int]]:
         """For each destination the head's arrival at its router, and the cycles until the tail is there."""
         links, ends = self._tree(self._routes.router(source), tuple(destinations))
         heads: list[int] = []
@@ -176,21 +130,21 @@ class Links:
         for wire, before in links:
             at = first if before is None else heads[before]
             if wire.border:  # the first packet crosses as a whole
-                passing = wire.grant(at + load.last + 1, slow)
-                heads.append(passing + self._noc.border_cycles(load.last) + self._noc.chip_hop_cycles)
+                passing = wire.grant(at + load.longest + 1, slow)
+                heads.append(passing + self._noc.border_cycles(load.longest) + self._noc.chip_hop_cycles)
             else:
                 heads.append(wire.grant(at, load.flits) + hop)
-        tail = slow - self._noc.border_cycles(load.last) + load.last
+        tail = slow - self._noc.border_cycles(load.longest) + load.longest
         return {to: (first if place is None else heads[place], tail if border else 0) for to, place, border in ends}
 
-    def _store(self, start: int, sender: int, source: int, place: int, load: Load) -> Flight:
+    def _store(self, start: int, sender: int, source: int, place: int, load: Packets) -> Flight:
         """Carry a message to DRAM. The descriptor is done when the DRAM's acknowledgement has come back."""
         router = self._routes.router(place)
         head, slow = self._heads(start, source, [router], load)[router]
         taken = self._dram_cycles(load)
-        begin = max(head + load.last + 1, self._dram_free[place])
+        begin = max(head + load.longest + 1, self._dram_free[place])
         self._dram_free[place] = begin + taken
-        done = max(begin + taken, head + max(load.flits, slow) + load.last + 1)
+        done = max(begin + taken, head + max(load.flits, slow) + load.longest + 1)
         return Flight(done + self._way(router, sender, 0) + INNER_CYCLES, {place: done})
 
     def _way(self, source: int, destination: int, lists: int) -> int:
@@ -199,7 +153,7 @@ class Links:
         hops = len(self._routes.path(source, destination)) - borders
         return INNER_CYCLES + hops * (self._noc.hop_cycles + lists) + borders * self._noc.chip_hop_cycles
 
-    def _dram_cycles(self, load: Load) -> int:
+    def _dram_cycles(self, load: Packets) -> int:
         """Cycles of DRAM, with the average share of refresh."""
         cycles = -(-load.burst_bytes // self._noc.dram_bytes_per_cycle)
         interval, refresh = self._noc.dram_refresh_interval, self._noc.dram_refresh_cycles
@@ -234,7 +188,7 @@ class Packet:
     too."""
 
     message: Message
-    load: Load
+    load: Packets
     last: bool
     counts_as_sent: bool
     bytes: int = 0
@@ -258,7 +212,7 @@ def packets_of(noc: Noc, net: Net, plan: Plan) -> list[list[Packet]]:
         *parts, last = copies(message.source.box, source, target, element_bytes(net, message))
         ends = [*((part, False) for part in parts), (last, True)]
         count = len(message.landings)
-        loads = [(load_of(noc, part.rows, part.row_bytes, count), part, end) for part, end in ends]
+        loads = [(noc.packets(part.rows, part.row_bytes, count), part, end) for part, end in ends]
         found.append([Packet(message, load, end, end, part.rows * part.row_bytes) for load, part, end in loads])
     return found
 

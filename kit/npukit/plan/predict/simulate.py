@@ -35,7 +35,7 @@ from npukit.plan.ir.plan import (
     orders_name,
 )
 from npukit.plan.predict.memory import MULTICAST_SIGNAL
-from npukit.plan.predict.noc import Flight, Links, Packet, load_of, packets_of
+from npukit.plan.predict.noc import Flight, Links, Packet, packets_of
 from npukit.plan.predict.timeline import CORE as CORE_TRACK
 from npukit.plan.predict.timeline import SEND, WAIT, Movement, Timeline, TimeSlice
 from npukit.plan.tensors import core_cycles
@@ -277,7 +277,7 @@ class _Simulation:
         size, landing = pe.plan.orders.pages[pe.page].bytes, Landing(pe.plan.pe, View(PAGES, Box((), ())), PAGE_FLAG)
         assert self._noc is not None
         message = Message("", DRAM, View(orders_name(pe.plan.pe), Box((), ())), (landing,))
-        packet = Packet(message, load_of(self._noc, 1, size), last=True, counts_as_sent=False, bytes=size)
+        packet = Packet(message, self._noc.packets(1, size), last=True, counts_as_sent=False, bytes=size)
         asked = time + pe.takes(core_cycles.FETCH_CYCLES)
         self._at(asked, partial(self._queue, pe, packet))
         return asked + pe.between
