@@ -198,7 +198,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             }
             else
             {
-                own.Packets.Enqueue(new Packet(Packet.Request, 2 + list, list, descriptor.SourcePe) { Group = group, Last = true });
+                own.Packets.Enqueue(new Packet(Packet.Request, 2 + list, 0, descriptor.SourcePe) { Group = group, Last = true });
             }
         }
 

@@ -30,7 +30,6 @@ static void close_banks(struct mesh *mesh, struct dram *dram, uint64_t until)
         dram->bank_row[i] = NEVER;
         dram->bank_free[i] = until;
     }
-    dram->free = until;
 }
 
 /* Refresh as often as due by this cycle. An access ends first. */
@@ -92,6 +91,16 @@ static uint32_t router_of(const struct mesh *mesh, uint32_t chip)
     return noc_router(mesh, DRAM_OF_CHIP + chip);
 }
 
+/* Send a packet to the router's input, on a link that carries a flit in a cycle. `since`: the header's first possible
+ * cycle. */
+static void send(struct mesh *mesh, uint32_t chip, struct packet *packet, uint64_t since)
+{
+    struct dram *dram = &mesh->noc->drams[chip];
+    const uint64_t begin = since > dram->link_free ? since : dram->link_free;
+    dram->link_free = begin + packet->flits;
+    router_put(mesh, router_of(mesh, chip), PORT_DRAM, packet, begin);
+}
+
 static void trace_access(struct mesh *mesh, uint32_t chip, struct access access)
 {
     trace_record(mesh, (struct trace_record){mesh->now, access.end, TRACE_DRAM, chip, 0, 0, 0, 0});
@@ -109,8 +118,7 @@ static void write_packet(struct mesh *mesh, uint32_t chip)
     trace_access(mesh, chip, access);
     buffer_remove(buffer, access.end);
     if (packet->wants_acknowledgement) {
-        struct packet *answer = packet_of(packet->transfer, ACKNOWLEDGEMENT, 1);
-        router_put(mesh, router_of(mesh, chip), PORT_DRAM, answer, access.end);
+        send(mesh, chip, packet_of(packet->transfer, ACKNOWLEDGEMENT, 1), access.end);
     }
     noc_end_packet(mesh, packet, PORT_DRAM, access.end);
     free(packet);
@@ -131,7 +139,7 @@ static void read_packet(struct mesh *mesh, uint32_t chip, uint64_t known)
         free(request);
         noc_read_at(mesh, transfer, access.end);
     }
-    router_put(mesh, router_of(mesh, chip), PORT_DRAM, packet, access.begin + late);
+    send(mesh, chip, packet, access.begin + late);
 }
 
 /* Begin to serve the first request, if no other is served. */
@@ -157,10 +165,6 @@ void dram_grant(struct mesh *mesh, uint32_t chip)
         return;
     }
     refresh(mesh, dram);
-    if (dram->free > mesh->now) {
-        router_ask(mesh, pe, dram->free);
-        return;
-    }
     const bool writes = write != NULL && (!write->wants_acknowledgement || router_takes(mesh, pe, PORT_DRAM, ACKNOWLEDGEMENT));
     const bool reads = dram->serves && dram->known <= mesh->now && router_takes(mesh, pe, PORT_DRAM, DATA);
     if (writes && (!reads || dram->read_last)) {

@@ -25,7 +25,8 @@ enum { INNER_HOP_CYCLES = 2 };
 struct packet {
     struct transfer *transfer;
     enum packet_class class;
-    uint32_t flits, list_flits, data_flits, bytes;
+    uint32_t flits, data_flits, bytes;
+    uint32_t list_flits; /* for routers: a request has its way in the header */
     uint32_t group; /* of a request: the first destination */
     uint32_t row, rows; /* of the message */
     uint32_t offset, row_bytes; /* the part of each row */
@@ -100,7 +101,7 @@ struct router {
 struct dram {
     uint8_t *bytes; /* allocated at first use */
     struct buffer channels[MOST_CHANNELS];
-    uint64_t free, refresh_at, known; /* cycles; known: the served request */
+    uint64_t free, link_free, refresh_at, known; /* cycles; known: the served request */
     uint64_t *bank_row, *bank_free; /* NEVER: closed */
     struct cutter served;
     bool serves, read_last;

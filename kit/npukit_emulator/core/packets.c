@@ -93,7 +93,6 @@ struct packet *request_of(const struct cutter *cutter)
 {
     struct packet *packet = packet_of(cutter->transfer, REQUEST, 2 + list_flits(cutter));
     packet->group = cutter->first;
-    packet->list_flits = list_flits(cutter);
     return packet;
 }
 

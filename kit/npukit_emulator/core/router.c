@@ -245,6 +245,8 @@ static void grant(struct mesh *mesh, uint32_t pe)
     for (uint32_t input = 0; input < PORTS; input++) {
         if (choices[input].granted != 0) {
             leave(mesh, pe, input, &choices[input]);
+        } else if (choices[input].outputs != 0) { /* may choose another class in the next cycle */
+            router_ask(mesh, pe, mesh->now + 1);
         }
     }
 }

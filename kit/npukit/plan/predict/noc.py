@@ -97,7 +97,7 @@ class Links:
             port.sends = begin + load.flits
             return begin
         port.sends = begin + REQUEST_FLITS + load.lists
-        asked = begin + self._way(sender, self._routes.router(source), load.lists) + REQUEST_FLITS + load.lists + 1
+        asked = begin + self._way(sender, self._routes.router(source)) + REQUEST_FLITS + load.lists + 1
         begin = max(asked + self._noc.dram_latency_cycles, self._dram_free[source])
         self._dram_free[source] = begin + self._dram_cycles(load)
         return begin
@@ -145,13 +145,13 @@ class Links:
         begin = max(head + load.longest + 1, self._dram_free[place])
         self._dram_free[place] = begin + taken
         done = max(begin + taken, head + max(load.flits, slow) + load.longest + 1)
-        return Flight(done + self._way(router, sender, 0) + INNER_CYCLES, {place: done})
+        return Flight(done + self._way(router, sender) + INNER_CYCLES, {place: done})
 
-    def _way(self, source: int, destination: int, lists: int) -> int:
+    def _way(self, source: int, destination: int) -> int:
         """Cycles of a short packet's head from a PE or DRAM to another."""
         borders = sum(link.border for link in self._routes.path(source, destination))
         hops = len(self._routes.path(source, destination)) - borders
-        return INNER_CYCLES + hops * (self._noc.hop_cycles + lists) + borders * self._noc.chip_hop_cycles
+        return INNER_CYCLES + hops * self._noc.hop_cycles + borders * self._noc.chip_hop_cycles
 
     def _dram_cycles(self, load: Packets) -> int:
         """Cycles of DRAM, with the average share of refresh."""
