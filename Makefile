@@ -84,6 +84,7 @@ deadlock: $(VENV)/installed-for-development
 
 rtl: $(VENV)/installed-for-development
 	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/random_commands.py
+	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/random_loads.py
 	$(BIN)/python benchmarks/rtl/manual.py $(MODELS)
 
 figures: $(VENV)/installed-for-development

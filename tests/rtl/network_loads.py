@@ -107,6 +107,8 @@ class Load:
             pe.descriptors[place] = replace(pe.descriptors[place], next=following)
 
     def _descriptor(self, number: int) -> Descriptor | None:
+        if self._below(40) == 0:
+            return self._wrong(number)
         match self._below(10):
             case 0:
                 return self._to_pes(number, number, [self._below(PES)], rows=0, row_bytes=0)
@@ -120,6 +122,20 @@ class Load:
                 return self._to_pes(number, self._below(PES), [number])
             case _:
                 return self._to_pes(number, number, [self._below(PES)])
+
+    def _wrong(self, number: int) -> Descriptor:
+        """A descriptor that ends all chains with an error."""
+        wrong = (
+            {"kind": 2},
+            {"source_pe": PES},
+            {"destination_pe": PES + 1},
+            {"source": 0x1_FFF8},
+            {"destination": 0x1_FFF1},
+            {"source_flag": 64},
+            {"source_pe": (number + 1) % PES, "source_flag": 3},
+        )
+        good = Descriptor(source_pe=number, source=SOURCES, destination_pe=0, row_bytes=16, rows=1)
+        return replace(good, **wrong[self._below(len(wrong))])
 
     def _others(self) -> list[int]:
         return [int(pe) for pe in self.random.permutation(PES)[: 1 + self._below(PES)]]

@@ -22,7 +22,6 @@ void clock_start(struct device_host *host)
 {
     struct pe *pe = host->pe;
     if (!host->clocked) {
-        pe->port_owed = pe->clock_runs ? pe->port_owed : 0;
         host->clocked = true;
         host->since = pe->mesh->now;
         if (host->beside == NULL) { /* else the model draws for both */
@@ -50,15 +49,10 @@ static void tick(struct device_host *host)
     beside_settle(host);
 }
 
-/* Whether DMA takes the port in this cycle. Transfers in the same cycle take the port in turn: each delays the
- * devices by a cycle, as in finish_after(). */
-static bool dma_takes_port(struct pe *pe)
+static bool dma_takes_port(const struct pe *pe)
 {
     const uint64_t now = pe->mesh->now;
-    pe->port_owed += port_used(pe, now - 1, now);
-    const bool takes = pe->port_owed > 0;
-    pe->port_owed -= takes ? 1 : 0;
-    return takes;
+    return port_used(pe, now - 1, now) > 0;
 }
 
 /* Call the devices of an order. True if any works on. Devices beside a model come last: the model does not know which

@@ -186,7 +186,6 @@ struct pe {
     struct device_host devices[DEVICES_PER_PE];
     bool port_taken; /* by DMA or a device, in the cycle that ends */
     uint64_t clock_due; /* cycle at which a cycle of the clocked devices ends */
-    uint64_t port_owed; /* cycles of the port for DMA, still to come */
     bool clock_runs; /* the end of the present cycle is an event */
     uint32_t lacking; /* accelerators of the board absent from this PE, one bit each */
     struct bus_port ports[DEVICES_PER_PE + 48];
