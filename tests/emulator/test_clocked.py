@@ -19,6 +19,8 @@ __all__ = ["library"]
 
 CLOCKED = DOUBLER.with_name("clocked_doubler.c")
 CYCLES = 123
+PORT = 9
+"""Cycles of the DMA at the port meanwhile: the end of the fetch, four flits read, four written."""
 
 COPIES = """
 #include "board.h"
@@ -73,7 +75,7 @@ def test_dma_at_the_port_delays_a_clocked_device_as_it_delays_a_model(
     with Emulator(board, [image], models, rtl={"doubler": clocked} if rtl else {}) as emulator:
         run_to_sleep(emulator)
         assert words(emulator, 0, 1, RESULTS) == [42]
-        assert emulator.counters(0).npu_busy == CYCLES + 8
+        assert emulator.counters(0).npu_busy == CYCLES + PORT
         assert emulator.compared() == rtl
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from emulator.programs import RESULTS, program, run_to_sleep, words
-from emulator.test_clocked import COPIES, CYCLES
+from emulator.test_clocked import COPIES, CYCLES, PORT
 from emulator.test_models import DOUBLER, board_with_doubler, library
 from helpers import CHECKOUT, needs
 from npukit import api
@@ -116,5 +116,5 @@ def test_a_device_of_a_plug_in_runs_in_rtl(tmp_path: Path, library: Path, defect
     with Emulator(board, [image], {"doubler": library}, rtl=libraries) as emulator, differs:
         run_to_sleep(emulator)
         assert words(emulator, 0, 1, RESULTS) == [42]
-        assert emulator.counters(0).npu_busy == CYCLES + 8
+        assert emulator.counters(0).npu_busy == CYCLES + PORT
         assert emulator.compared() == 1

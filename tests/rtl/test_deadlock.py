@@ -1,14 +1,14 @@
-"""The graph of waiting of the network (`benchmarks/rtl/deadlock.py`): the kit's routes, and a bad turn shows."""
+"""The graph of waiting of the network (`waiting.py`): the kit's routes, and a bad turn shows."""
 
 from __future__ import annotations
 
 from random import Random
 
 import pytest
-from benchmarks.rtl.deadlock import DATA, Network, Place, Waiting, cycle_of
 
 from npukit.board.board import Board, Grid, load_board
 from npukit.plan.tensors.routes import Routes
+from rtl.waiting import DATA, Network, Place, Waiting, cycle_of
 
 
 def board_of(links: str, chips: tuple[int, int], pes: tuple[int, int] = (2, 2)) -> Board:

@@ -11,7 +11,7 @@ static bool is_along_x(uint32_t port)
     return port == PORT_NORTH || port == PORT_SOUTH;
 }
 
-/* Routers along a border. A diagonal border has one, in the corner. */
+/* Routers along a border. A diagonal border has a single router, in the corner. */
 static uint32_t routers_along(const struct figures *figures, uint32_t port)
 {
     if (port == PORT_SOUTH_EAST || port == PORT_NORTH_WEST) {
@@ -66,7 +66,7 @@ static void cross(struct mesh *mesh, uint32_t pe, uint32_t port, uint32_t channe
     router_ask(mesh, step.next, there);
 }
 
-/* The channel of a router that may send over the border, the highest class first. */
+/* The channel of a router with a packet for the border, the highest class first. */
 static bool find_channel(struct mesh *mesh, uint32_t pe, uint32_t port, uint32_t *found)
 {
     const struct buffer *buffers = mesh->noc->routers[pe].borders[port];

@@ -45,7 +45,7 @@ static void refresh(struct mesh *mesh, struct dram *dram)
     dram->refresh_at = due + interval;
 }
 
-/* Transfer the bursts of one row of the memory. */
+/* Transfer the bursts of a row of the memory. */
 static void transfer_row(struct mesh *mesh, struct dram *dram, uint64_t address, uint64_t bytes, uint64_t known,
                          struct bus_time *time)
 {
@@ -91,7 +91,7 @@ static uint32_t router_of(const struct mesh *mesh, uint32_t chip)
     return noc_router(mesh, DRAM_OF_CHIP + chip);
 }
 
-/* Send a packet to the router's input, on a link that carries a flit in a cycle. `since`: the header's first possible
+/* Send a packet to the router's input, on a link of a flit in a cycle. `since`: the header's first possible
  * cycle. */
 static void send(struct mesh *mesh, uint32_t chip, struct packet *packet, uint64_t since)
 {

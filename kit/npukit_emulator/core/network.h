@@ -3,7 +3,7 @@
  * Internals of the network-on-chip: packets, the buffers between its parts, routers, the DMA's port, chip links and DRAM.
  * Hardware manual, sections 4.3 to 4.8.
  *
- * A grant changes the network from the next cycle on. All grants of a cycle are therefore made by one event for each
+ * A grant changes the network from the next cycle on. All grants of a cycle are therefore made by an event for each
  * router, behind the other events of the cycle, in any order of the routers. */
 #ifndef NETWORK_H
 #define NETWORK_H
@@ -37,7 +37,7 @@ struct packet {
     uint32_t destinations[]; /* indices into the transfer's; unused by other classes than DATA */
 };
 
-/* Packets of one channel at the end of a link, the oldest first. A place that a packet has left is free again from a
+/* Packets of a channel at the end of a link, the oldest first. The place of a packet after it has left is free from a
  * cycle on. */
 struct buffer {
     uint32_t room, count;
@@ -112,7 +112,7 @@ uint8_t *dram_bytes(struct mesh *mesh, uint32_t chip);
 void drams_create(struct mesh *mesh, uint32_t chips);
 void drams_free(struct mesh *mesh, uint32_t chips);
 
-/* The links of a border in one direction. */
+/* The links of a border in a direction. */
 struct border {
     uint64_t *free; /* each link */
     uint32_t last; /* place of the last granted router along the border */

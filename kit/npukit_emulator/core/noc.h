@@ -46,7 +46,7 @@ struct transfer {
     uint32_t descriptor, deed, landing;
 
     uint8_t *data; /* bytes read from the source */
-    uint32_t on_the_way; /* destinations that will be reached */
+    uint32_t on_the_way; /* destinations to be reached */
     bool done; /* the descriptor */
 };
 
@@ -65,7 +65,7 @@ uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes);
 void dma_port_fetch(struct mesh *mesh, struct pe *pe, uint64_t from);
 void dma_port_drop_fetch(struct pe *pe);
 
-/* Read the descriptor that is due. NULL: an error of the descriptor or its list. */
+/* Read the due descriptor. NULL: an error of the descriptor or its list. */
 struct transfer *dma_fetch(struct pe *pe, uint32_t *error);
 
 /* Check some of a message's destinations, with the first ones the source too. Returns an error or 0. */

@@ -18,7 +18,7 @@ bool buffer_has_room(const struct buffer *buffer, uint64_t cycle)
     return false;
 }
 
-/* The place that is free first, or with `taken` a taken one. */
+/* The place to be free first, or with `taken` any taken place. */
 static uint64_t *a_place(struct buffer *buffer, bool taken)
 {
     uint64_t *best = &buffer->free_from[0];

@@ -10,15 +10,15 @@
 /* Inputs and outputs of a router, in the order of grants. The last two lie only between chips. */
 enum port { PORT_PE, PORT_NORTH, PORT_EAST, PORT_SOUTH, PORT_WEST, PORT_DRAM, PORT_SOUTH_EAST, PORT_NORTH_WEST, PORTS };
 
-/* Parts of a way on a torus: even numbers, and one more once the part has gone around. A grid has the first alone. */
+/* Parts of a way on a torus: even numbers, plus 1 once the part has gone around. A grid has the first alone. */
 enum { PART_DIAGONAL = 0, PART_X = 2, PART_Y = 4, PART_CHIP = 6, PARTS };
 
-/* One step of a packet. */
+/* A step of a packet. */
 struct step {
     uint32_t next;
     uint32_t port;
     bool leaves_chip;
-    bool goes_around; /* to the first chip of a row or column behind the last one, or back */
+    bool goes_around; /* to the first chip of a row or column behind the last, or back */
     uint32_t part;
 };
 

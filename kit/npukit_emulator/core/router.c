@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only
  *
- * Routers: inputs choose a class of packets, outputs grant one of the inputs. Hardware manual, section 4.4. */
+ * Routers: inputs choose a class of packets, outputs grant an input. Hardware manual, section 4.4. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { INNER = 1 << PORT_PE | 1 << PORT_DRAM };
 
-/* An input's packet of a cycle, and the outputs that it may use. */
+/* An input's packet of a cycle, and the outputs open to it. */
 struct choice {
     struct packet *packet;
     uint32_t channel;
@@ -111,7 +111,7 @@ static void find_outputs(struct mesh *mesh, uint32_t pe, struct choice *choice)
     }
 }
 
-/* Choose the highest class with a packet that an output may grant. */
+/* Choose the highest class with a packet for an open output. */
 static void choose(struct mesh *mesh, uint32_t pe, uint32_t input, struct choice *choice)
 {
     struct router *router = router_of(mesh, pe);
@@ -134,7 +134,7 @@ static void choose(struct mesh *mesh, uint32_t pe, uint32_t input, struct choice
 
 /* ---- grants ---- */
 
-/* The part of a packet that leaves by an output. */
+/* The part of a packet for an output. */
 static struct packet *branch(struct mesh *mesh, uint32_t pe, struct packet *packet, struct step step)
 {
     const uint32_t channel = channel_of(packet, step);
@@ -186,7 +186,7 @@ static void send(struct mesh *mesh, uint32_t pe, struct packet *packet, struct s
     }
 }
 
-/* Free the place of a packet that has left by its last output, for the sender before this router. */
+/* Free the place of a packet after its last output, for the sender before this router. */
 static void free_place(struct mesh *mesh, uint32_t pe, uint32_t input, uint32_t channel, uint32_t flits)
 {
     struct router *router = router_of(mesh, pe);

@@ -122,7 +122,7 @@ class Links:
         return flight
 
     def _heads(self, start: int, source: int, destinations: Sequence[int], load: Packets) -> dict[int, tuple[int, int]]:
-        """For each destination the head's arrival at its router, and the cycles until the tail is there."""
+        """The head's arrival at each destination's router, and the cycles from there until the tail is there."""
         links, ends = self._tree(self._routes.router(source), tuple(destinations))
         heads: list[int] = []
         hop, slow = self._noc.hop_cycles + load.lists, self._noc.border_cycles(load.flits)
