@@ -73,13 +73,14 @@ def test_messages_go_to_another_pe_and_back_frame_after_frame(tmp_path: Path, co
 
 
 def test_messages_that_the_full_queue_refuses_are_sent_again(tmp_path: Path) -> None:
-    """PE 0 sends the input a hundred times, faster than the DMA drains the queue."""
+    """PE 0 sends the input a hundred times, each time twenty times over, faster than the DMA drains the queue."""
     once = "const int32_t error = noc_send(&messages[0]);"
     often = "int32_t error = 0;\n    for (int i = 0; i < 100 && error == 0; i++) { error = noc_send(&messages[0]); }"
     net = (
         THERE_AND_BACK.read_text()
         .replace(once, often)
         .replace("noc_wait(WORK_ARRIVED, 1)", "noc_wait(WORK_ARRIVED, 100)")
+        .replace(".rows = 1,", ".rows = 20,")
     )
     with running(there_and_back("zig", tmp_path, net)) as (session, emulator):
         session.write_input(0, bytes(range(64)))

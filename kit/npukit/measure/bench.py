@@ -29,7 +29,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import twins
 from npukit.plan.predict import frame_table
 from npukit.plan.predict.energy import FrameEnergy, frame_energies, frame_work
-from npukit.plan.predict.frame_table import FrameTable
+from npukit.plan.predict.frame_table import MESSAGES, FrameTable
 from npukit.plan.predict.noc import port_cycles
 from npukit.plan.predict.timeline import CORE, Timeline
 from npukit.progress import Progress
@@ -164,9 +164,16 @@ def bench(
         utilisation=round(1 - sum(pe.wait for pe in pes) / (len(pes) * cycles), 3) if pes and cycles else None,
         energy=_energy(target.board, net, plan, measured, frames_per_second) if target.counts_cycles else (),
         timeline=timeline,
-        frame=frame_table.frame_table(timeline) if timeline else None,
+        frame=_frame(timeline, cycles or 0) if timeline else None,
     )
     return found if target.counts_instructions else _without_instructions(found)
+
+
+def _frame(timeline: Timeline, cycles: int) -> FrameTable:
+    """The rows of the recorded frame. It meets other refreshes of a DRAM than the measured frame of `cycles`: messages
+    are charged with the difference."""
+    table = frame_table.frame_table(timeline)
+    return {**table, MESSAGES: table[MESSAGES] + cycles - sum(table.values())}
 
 
 def _without_instructions(found: Bench) -> Bench:
