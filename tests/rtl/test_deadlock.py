@@ -22,6 +22,13 @@ def test_nothing_waits_for_itself(links: str) -> None:
     assert not cycle_of(Waiting(Network(board_of(links, (4, 3)).mesh)))
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["pe-mesh", "pe-mesh-152", "pe-mesh-7296", "spinnaker2"])
+def test_nothing_waits_for_itself_on_a_board(name: str) -> None:
+    """The 48 chips of `spinnaker2-48` take two minutes: `make deadlock`."""
+    assert not cycle_of(Waiting(Network(load_board(name).mesh)))
+
+
 def test_a_turn_from_y_to_x_may_end_in_a_cycle() -> None:
     waiting = Waiting(Network(board_of("grid", (1, 1), (3, 3)).mesh))
     for x in range(3):

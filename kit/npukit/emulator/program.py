@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -39,6 +40,12 @@ def load_segments(elf: Path) -> list[tuple[int, bytes]]:
 
 
 def stack_and_code(elf: Path) -> dict[str, object]:
+    """The facts of `_stack_and_code`, kept while the file does not change: a tenth of a second of each start."""
+    return _stack_and_code(elf, elf.stat().st_mtime_ns)
+
+
+@lru_cache
+def _stack_and_code(elf: Path, changed: int) -> dict[str, object]:
     """The end of the stack, the places of code, activations and polled words, and the starts of functions, as far as
     known: `Program` of `npukit_emulator`."""
     with _opened(elf) as file:
