@@ -11,6 +11,7 @@
 # make ten-minutes  a wake word and silero-vad, exact over ten minutes: make ten-minutes WAKE_WORD=FILE SILERO=FILE
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
 # make deadlock    the graph of waiting of the network of each board: no cycle; two minutes
+# make formal    proofs of router, DMA and arbiter, and their mutants; three minutes; needs Yosys and z3
 # make link-faults 10,000 faults of packets, none silent; an hour
 # make rtl         the MAC array in SystemVerilog: 10,000 random chains beside the numpy model; then networks beside the
 #                  manual's cycles: make rtl MODELS=FOLDER_OF_MODELS; needs Verilator
@@ -38,7 +39,7 @@ JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: deadlock link-faults demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
+.PHONY: deadlock formal link-faults demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -82,6 +83,9 @@ ten-minutes: $(VENV)/installed-for-development
 
 deadlock: $(VENV)/installed-for-development
 	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/deadlock.py
+
+formal: $(VENV)/installed-for-development
+	PYTHONPATH=kit:tests:. $(BIN)/python tests/rtl/prove.py --jobs $$(getconf _NPROCESSORS_ONLN)
 
 link-faults: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/rtl/link_faults.py
