@@ -34,7 +34,7 @@ _DEFINES = ("VM_COVERAGE=0", "VM_SC=0", "VL_USER_STOP")
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 _WAVES = ("--trace",), ("VM_TRACE=1", "VM_TRACE_VCD=1", "VM_TRACE_FST=0"), ("verilated_vcd_c.cpp",)
 _NO_WAVES: tuple[tuple[str, ...], ...] = (), ("VM_TRACE=0",), ()
-"""For Verilator, the compiler's defines, and files of Verilator's runtime."""
+"""The options for Verilator, the compiler's defines, and files of Verilator's runtime."""
 _SUFFIXES = (".sv", ".v")
 _MOST_MESSAGE = 2000
 

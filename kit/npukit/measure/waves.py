@@ -57,7 +57,7 @@ class WavesOf:
 def begin(
     build: Build, cases: Cases, given: str | None, on: str | None, shown: Progress
 ) -> tuple[Waves | None, tuple[str, ...]]:
-    """For PE:FIRST-LAST the waveforms that the run to come writes. For PE:LAYER the files, written now."""
+    """The waveforms: for PE:FIRST-LAST those of the coming run, for PE:LAYER the files, written now."""
     if given is None:
         return None, ()
     if on != RTL:
