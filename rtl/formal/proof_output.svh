@@ -57,7 +57,7 @@
       assert (!(granted != 0 && sending && !tails[sender]));
       if (COUNTED) begin
         assert (32'(data_out) + 32'(data_places) == DATA_PLACES);
-        assert (request_out == !request_place && acknowledgement_out == !acknowledgement_place);
+        assert (request_out == (request_places == 0) && request_places <= 1 && acknowledgement_out == !acknowledgement_place);
       end
       assert (sending == active && (!sending || sender == from) && number == packets);
       assert (link.valid == sending);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An output of a router: it counts the free places behind its link, grants the inputs in turns, and
 // carries the packet of the granted input. Output 0 asks the DMA instead of counting.
-module noc_output #(parameter bit COUNTED = 1, parameter int DATA_PLACES = 2) (
+module noc_output #(parameter bit COUNTED = 1, parameter int DATA_PLACES = 2, REQUEST_PLACES = 1) (
   input  logic clock, reset,
   input  logic [2:0] credits,            // from behind the link, for each class
   input  logic [2:0] allowed,            // from the DMA, for each class; without effect if COUNTED
@@ -59,18 +59,19 @@ module noc_output #(parameter bit COUNTED = 1, parameter int DATA_PLACES = 2) (
 
   // --- Free places behind the link.
   logic [2:0] data_places;
-  logic request_place, acknowledgement_place;
+  logic [4:0] request_places;
+  logic acknowledgement_place;
   logic [2:0] free;
-  assign free = COUNTED ? {acknowledgement_place, request_place, data_places != 0} : allowed;
+  assign free = COUNTED ? {acknowledgement_place, request_places != 0, data_places != 0} : allowed;
   assign room = taken ? 3'd0 : free;
   always_ff @(posedge clock) begin
     if (reset) begin
       data_places <= 3'(DATA_PLACES);
-      request_place <= 1;
+      request_places <= 5'(REQUEST_PLACES);
       acknowledgement_place <= 1;
     end else begin
       data_places <= data_places + 3'(credits[0]) - 3'(granted_kind[0]);
-      request_place <= (request_place || credits[1]) && !granted_kind[1];
+      request_places <= request_places + 5'(credits[1]) - 5'(granted_kind[1]);
       acknowledgement_place <= (acknowledgement_place || credits[2]) && !granted_kind[2];
     end
   end
@@ -81,8 +82,8 @@ module noc_output #(parameter bit COUNTED = 1, parameter int DATA_PLACES = 2) (
     if (COUNTED) begin
       assert (!granted_kind[0] || data_places != 0) else $error("credits are negative");
       assert (!credits[0] || 32'(data_places) < DATA_PLACES) else $error("too many credits");
-      assert ((credits[2:1] & {acknowledgement_place, request_place}) == 0)
-        else $error("too many credits");
+      assert (!credits[1] || 32'(request_places) < REQUEST_PLACES) else $error("too many credits");
+      assert (!credits[2] || !acknowledgement_place) else $error("too many credits");
     end
   end
 `endif

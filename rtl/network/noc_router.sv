@@ -5,7 +5,7 @@
 // the link in g + 1; the next router writes it into a buffer and finds its output in this cycle, and
 // may grant it in g + 2. A free place is signalled while the last flit is on the link.
 module noc_router #(parameter int BOARD_COLUMNS = 4, BOARD_ROWS = 4, DATA_PLACES = 2,
-                    PACKET_FLITS = 32) (
+                    PACKET_FLITS = 32, DRAM_REQUESTS = 16) (
   input  logic clock, reset,
   input  logic [7:0] x, y,               // the position on the board, constant
   input  logic has_dram,
@@ -54,7 +54,8 @@ module noc_router #(parameter int BOARD_COLUMNS = 4, BOARD_ROWS = 4, DATA_PLACES
     for (genvar k = 0; k < 3; k++) begin : classes
       assign room_of_class[6 * k + o] = room[3 * o + k];
     end
-    noc_output #(.COUNTED(o != 0), .DATA_PLACES(DATA_PLACES)) port (.clock, .reset,
+    noc_output #(.COUNTED(o != 0), .DATA_PLACES(DATA_PLACES),
+                 .REQUEST_PLACES(o == 5 ? DRAM_REQUESTS : 1)) port (.clock, .reset,
       .credits(out_credits[3 * o +: 3]), .allowed(o == 0 ? allowed : 3'd0),
       .room(room[3 * o +: 3]), .wants(wanted), .kinds, .granted(grants[6 * o +: 6]),
       .granted_kind(granted_kinds[3 * o +: 3]), .flits, .crcs, .tails, .sent_kinds,

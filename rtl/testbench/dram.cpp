@@ -34,7 +34,8 @@ void Dram::reset() {
   writes.clear();
   sending.clear();
   back.clear();
-  closed = wrong_crc = wrong_number = serving = read_turn = dropped = broken = again = false;
+  requests.clear();
+  closed = wrong_crc = wrong_number = read_turn = dropped = broken = again = false;
   first = true;
   access_end = number = expected = 0;
   refresh = RefreshInterval;
@@ -76,7 +77,7 @@ long Dram::access(long cycle, long known, const std::vector<Piece> &pieces, long
 
 // The next packet of the request: whole rows if a row fits, else a piece.
 Dram::Packet Dram::next_packet(std::vector<Piece> &pieces, bool &last) {
-  Request &r = request;
+  Request &r = requests.front();
   Packet packet;
   packet.known = r.known;
   int lists = r.list.size();
@@ -143,7 +144,7 @@ bool Dram::arrived(long cycle) {
     writes.push_back(packet);
   } else if (field(header, 0, 2) == 1 && arriving.size() > 1) {
     const uint8_t *second = arriving[1].bytes;
-    request = Request();
+    Request request;
     request.source = field(header, 64, 32);
     request.source_stride = field(header, 96, 32);
     request.flag = field(header, 9, 7);
@@ -158,7 +159,7 @@ bool Dram::arrived(long cycle) {
     request.stride = field(second, 96, 32);
     request.list.assign(arriving.begin() + 2, arriving.end());
     request.known = cycle + Latency;
-    serving = true;
+    requests.push_back(request);
   } else return false;
   return true;
 }
@@ -166,7 +167,7 @@ bool Dram::arrived(long cycle) {
 // An access in a cycle in which none is under way.
 void Dram::choose(long cycle) {
   if (cycle < access_end) return;
-  bool read = serving && cycle >= request.known && data_room > 0;
+  bool read = !requests.empty() && cycle >= requests.front().known && data_room > 0;
   bool write = !writes.empty() && cycle >= writes.front().known &&
                (!field(writes.front().flits[0].bytes, 4, 1) || acknowledgement_room > 0);
   if (!read && !write) return;
@@ -179,7 +180,7 @@ void Dram::choose(long cycle) {
     sending.push_back({first + std::max(access_end - first - n, 0l) + 1, 0, packet.flits});
     data_room--;
     read_turn = false;
-    if (last) { serving = false; back.push_back({access_end - 1, 1}); }
+    if (last) { requests.pop_front(); back.push_back({access_end - 1, 1}); }
     return;
   }
   Packet packet = writes.front();

@@ -26,7 +26,7 @@ public:
   Link begin(long cycle, int &credits);                 // credits for output 5, a bit for each class
   void end(long cycle, const Link &link, int credits);  // credits for input 5
   bool wrong_crc = false, wrong_number = false;         // an error in this cycle
-  bool idle() const { return writes.empty() && !serving && sending.empty() && back.empty(); }
+  bool idle() const { return writes.empty() && requests.empty() && sending.empty() && back.empty(); }
 
 private:
   struct Flit { uint8_t bytes[16]; };
@@ -56,8 +56,8 @@ private:
   bool closed = false, first = true, dropped = false, broken = false, again = false;
   int expected = 0;
   std::deque<Packet> writes;
-  bool serving = false, read_turn = false;
-  Request request;
+  bool read_turn = false;
+  std::deque<Request> requests;   // in order of arrival; the first is served
   long access_end = 0, refresh = 0;
   struct Bank { int64_t row = -1; long end = 0; } banks[8];
   int data_room = 2, acknowledgement_room = 1, number = 0;

@@ -78,7 +78,7 @@ OUTPUT = Proof(
         "a credit comes twice": Change(
             "network/noc_output.sv", "+ 3'(credits[0])", "+ 3'(credits[0]) + 3'(credits[0])"
         ),
-        "a request takes no place": Change("network/noc_output.sv", "&& !granted_kind[1]", ""),
+        "a request takes no place": Change("network/noc_output.sv", "- 5'(granted_kind[1])", ""),
         "the sender changes with the tail": Change(
             "network/noc_output.sv", "if (wants != 0) from <= winner", "from <= winner"
         ),

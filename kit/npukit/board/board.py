@@ -202,15 +202,16 @@ class Noc(_Part):
     port_bytes_per_cycle: Positive
     setup_cycles: Count
     packet_flits: Positive = 32
-    buffer_packets: int = Field(strict=True, gt=0, le=4, default=2)
+    buffer_packets: Positive = 2
     hop_cycles: Count = 2
     chip_hop_cycles: Count = 0
     chip_links_per_border: Count = 1
     chip_link_bytes_per_cycle: Rate = 1
-    border_packets: int = Field(strict=True, gt=0, le=4, default=4)
+    border_packets: Positive = 4
     dram_bytes: Count = 0
     dram_bytes_per_cycle: Positive = 1
     dram_latency_cycles: Count = 0
+    dram_requests: Positive = 16
     dram_burst_bytes: Positive = 64
     dram_banks: Positive = 8
     dram_row_bytes: Positive = 2048

@@ -84,6 +84,7 @@ static struct figures all_figures(const struct device_figure *list, uint32_t cou
         WIDE(dram_bytes),
         NARROW(dram_bytes_per_cycle),
         NARROW(dram_latency_cycles),
+        NARROW(dram_requests),
         NARROW(dram_burst_bytes),
         NARROW(dram_banks),
         NARROW(dram_row_bytes),

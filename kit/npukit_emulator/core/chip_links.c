@@ -40,7 +40,7 @@ struct buffer *border_buffer(struct mesh *mesh, uint32_t pe, uint32_t port, uint
     if (*buffers == NULL) {
         *buffers = needed(calloc(mesh->noc->channels, sizeof **buffers));
         for (uint32_t i = 0; i < mesh->noc->channels; i++) {
-            (*buffers)[i].room = i % CLASSES == DATA ? mesh->figures.buffer_packets : 1;
+            buffer_create(&(*buffers)[i], i % CLASSES == DATA ? mesh->figures.buffer_packets : 1);
         }
     }
     return &(*buffers)[channel];

@@ -195,8 +195,8 @@ void drams_create(struct mesh *mesh, uint32_t chips)
     mesh->noc->drams = needed(calloc(chips, sizeof *mesh->noc->drams));
     for (uint32_t chip = 0; chip < chips; chip++) {
         struct dram *dram = &mesh->noc->drams[chip];
-        dram->channels[DATA].room = figures->buffer_packets;
-        dram->channels[REQUEST].room = 1;
+        buffer_create(&dram->channels[DATA], figures->buffer_packets);
+        buffer_create(&dram->channels[REQUEST], figures->dram_requests);
         dram->bank_row = needed(calloc(figures->dram_banks + 1, sizeof *dram->bank_row));
         dram->bank_free = needed(calloc(figures->dram_banks + 1, sizeof *dram->bank_free));
         close_banks(mesh, dram, 0);

@@ -184,7 +184,7 @@ struct figures {
     uint32_t chip_hop_cycles, chip_links_per_border, chip_link_bytes_per_100_cycles;
     uint64_t dram_bytes;
     uint32_t dram_bytes_per_cycle, dram_latency_cycles, dram_burst_bytes, dram_banks, dram_row_bytes, dram_row_cycles;
-    uint32_t dram_refresh_interval, dram_refresh_cycles;
+    uint32_t dram_requests, dram_refresh_interval, dram_refresh_cycles;
     uint32_t flags;
     uint32_t seed; /* for the random SRAM contents at power-on */
 };

@@ -13,7 +13,7 @@
 
 enum packet_class { DATA, REQUEST, ACKNOWLEDGEMENT, CLASSES };
 
-enum { MOST_CHANNELS = CLASSES * PARTS, MOST_PLACES = 4, ENTRIES_OF_A_FLIT = 4, MOST_DESTINATIONS = 60 };
+enum { MOST_CHANNELS = CLASSES * PARTS, ENTRIES_OF_A_FLIT = 4, MOST_DESTINATIONS = 60 };
 
 /* Cycles from a grant to the next possible grant of the packet, between the router and its own PE or DRAM. */
 enum { INNER_HOP_CYCLES = 2 };
@@ -39,15 +39,18 @@ struct packet {
 
 /* Packets of a channel at the end of a link, the oldest first. The place of a packet after it has left is free from a
  * cycle on. */
-struct buffer {
-    uint32_t room, count;
-    struct {
-        struct packet *packet;
-        uint64_t from; /* first cycle in which the packet may be granted */
-    } queue[MOST_PLACES];
-    uint64_t free_from[MOST_PLACES]; /* NEVER: taken */
+struct queued {
+    struct packet *packet;
+    uint64_t from; /* first cycle in which the packet may be granted */
 };
 
+struct buffer {
+    uint32_t room, count;
+    struct queued *queue;
+    uint64_t *free_from; /* each place; NEVER: taken */
+};
+
+void buffer_create(struct buffer *buffer, uint32_t room);
 bool buffer_has_room(const struct buffer *buffer, uint64_t cycle);
 void buffer_add(struct buffer *buffer, struct packet *packet, uint64_t from);
 struct packet *buffer_first(const struct buffer *buffer, uint64_t cycle); /* NULL: none may be granted */

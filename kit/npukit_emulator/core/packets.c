@@ -8,6 +8,13 @@
 
 /* ---- buffers ---- */
 
+void buffer_create(struct buffer *buffer, uint32_t room)
+{
+    buffer->room = room;
+    buffer->queue = needed(calloc(room + 1, sizeof *buffer->queue));
+    buffer->free_from = needed(calloc(room + 1, sizeof *buffer->free_from));
+}
+
 bool buffer_has_room(const struct buffer *buffer, uint64_t cycle)
 {
     for (uint32_t i = 0; i < buffer->room; i++) {

@@ -43,7 +43,7 @@ struct buffer *router_input(struct mesh *mesh, uint32_t pe, uint32_t port, uint3
         router->inputs[port] = needed(calloc(mesh->noc->channels, sizeof(struct buffer)));
         const bool border = comes_from_border(mesh, pe, port);
         for (uint32_t i = 0; i < mesh->noc->channels; i++) {
-            router->inputs[port][i].room = room_of(mesh, i, border);
+            buffer_create(&router->inputs[port][i], room_of(mesh, i, border));
         }
     }
     return &router->inputs[port][channel];
