@@ -459,3 +459,39 @@ def test_faults_on_a_link_are_errors_of_the_receiver(fault: str, errors: list[in
             assert emulator.counters(1).device_errors == error
             arrived = emulator.read_memory(1, DATA, 64) != bytes(64)
             assert arrived == (fault == "duplicate")
+
+
+AGAIN = """
+#include "board.h"
+int main(void)
+{
+    DMA_DOORBELL = WORK;
+    while (DMA_PE == 0 && DMA_ERROR == 0) {
+    }
+    if (DMA_PE == 0) {
+        RESULTS[0] = DMA_ERROR;
+        DMA_ERROR = 0;
+        DMA_DOORBELL = WORK + 48;
+        while (DMA_STATUS & 1U) {
+        }
+        RESULTS[1] = DMA_COMPLETED;
+        RESULTS[2] = DMA_ERROR;
+    }
+    return 0;
+}
+"""
+
+
+def test_a_chain_behind_an_error_is_sent_though_the_error_ended_a_message_half_way() -> None:
+    """A wrong CRC ends the long message of PE 0. Its next chain is another message, and no rest of the first."""
+    plan = FaultPlan.model_validate({"fault": [{"kind": "flip", "from": 2, "packet": 0}]})
+    chains = {0: [send(0, 1, 16 * 31 * 20), replace(send(0, 3, 64), source=DATA + 64)], 2: [send(2, 0, 64)]}
+    with running((program(AGAIN), (0, 2)), board="pe-mesh", plan=plan) as emulator:
+        for pe, chain in chains.items():
+            emulator.write_memory(pe, DESCRIPTORS, b"".join(descriptor.pack() for descriptor in chain))
+        emulator.write_memory(0, DATA + 64, bytes(range(64)))
+        emulator.write_memory(1, DATA, bytes(64))
+        run_to_sleep(emulator)
+        assert words(emulator, 0, 3) == [7, 1, 0]
+        assert emulator.read_memory(3, DATA, 64) == bytes(range(64))
+        assert emulator.read_memory(1, DATA, 64) == bytes(64)

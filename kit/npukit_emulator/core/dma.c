@@ -60,7 +60,7 @@ static void fail(struct pe *pe, uint32_t error, uint32_t address)
     pe->last_error_address = address;
     if (error != ERROR_QUEUE_FULL) {
         drop_chains(dma);
-        dma_port_drop_fetch(pe);
+        dma_port_drop(pe);
         pe_set_event(pe);
     }
 }
@@ -349,7 +349,7 @@ void dma_stop(struct pe *pe)
 {
     if (pe->dma != NULL) {
         drop_chains(pe->dma);
-        dma_port_drop_fetch(pe);
+        dma_port_drop(pe);
     }
 }
 
@@ -364,6 +364,7 @@ void dma_stall(struct pe *pe, uint64_t until)
 void dma_reset(struct pe *pe)
 {
     drop_chains(pe->dma);
+    dma_port_drop(pe);
     *pe->dma = (struct dma){.reign = pe->dma->reign};
     memset(pe->flags, 0, pe->mesh->figures.flags * sizeof *pe->flags);
 }

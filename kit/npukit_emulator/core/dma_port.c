@@ -23,9 +23,14 @@ void dma_port_fetch(struct mesh *mesh, struct pe *pe, uint64_t from)
     router_ask(mesh, pe->number, from);
 }
 
-void dma_port_drop_fetch(struct pe *pe)
+void dma_port_drop(struct pe *pe)
 {
-    port_of(pe->mesh, pe)->fetches = false;
+    struct dma_port *port = port_of(pe->mesh, pe);
+    port->fetches = port->sends = false;
+    if (port->own.transfer != NULL) {
+        noc_abandon(port->own.transfer);
+        port->own.transfer = NULL;
+    }
 }
 
 static uint32_t list_cycles(const struct cutter *cutter)

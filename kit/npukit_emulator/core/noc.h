@@ -63,7 +63,9 @@ uint8_t *noc_memory(struct mesh *mesh, uint32_t place, uint64_t *bytes);
 /* Fetch a descriptor through the port of a PE, from a cycle on, and send its message. Calls dma_fetch(), dma_check() and,
  * when the source may be overwritten, dma_done(). */
 void dma_port_fetch(struct mesh *mesh, struct pe *pe, uint64_t from);
-void dma_port_drop_fetch(struct pe *pe);
+
+/* Fetch and send nothing more of the PE's own chains. A granted packet is sent to its end. */
+void dma_port_drop(struct pe *pe);
 
 /* Read the due descriptor. NULL: an error of the descriptor or its list. */
 struct transfer *dma_fetch(struct pe *pe, uint32_t *error);
