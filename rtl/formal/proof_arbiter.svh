@@ -14,9 +14,6 @@
   assign distance = elsewhere - address;
   assign mine = (read || write) && distance < 32 &&
                 (dma || !write ? 6'(distance[4:0]) < bytes && distance < 32 : array_strobe[distance[4:0]]);
-  logic past_read, past_used;
-  logic [4:0] past_number;
-  logic [7:0] past_byte;
   always_ff @(posedge clock) begin
     assume (!(dma_read && dma_write));
     if (read || write) assume (allowed_access);

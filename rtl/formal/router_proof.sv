@@ -140,21 +140,4 @@ module router_proof #(parameter int FLITS = 2) (input logic clock, input logic r
     if (seen) assume (mine == 0);
   end
 
-`ifdef LIVENESS
-  // Places come back within two cycles, the DMA takes a packet at least in every second cycle. The followed packet leaves within LIVENESS cycles.
-  logic [4:0] waited;
-  logic [17:0] late, owed;
-  logic was_refused;
-  for (genvar o = 0; o < 6; o++) begin : prompt
-    assign owed[3 * o +: 3] = {used_acknowledgement[o], used_request[o], used[o] != 0};
-  end
-  always_ff @(posedge clock) begin
-    late <= reset ? 18'd0 : owed & ~out_credits;
-    assume ((late & ~out_credits & owed) == 0);
-    assume (allowed == 3'b111);
-    assume (class_me == `ONLY && kinds == {6{2'd`ONLY}});
-    waited <= reset || !inside ? 5'd0 : waited + 5'd1;
-    if (started && !reset) assert (waited <= `LIVENESS);
-  end
-`endif
 endmodule
