@@ -14,7 +14,7 @@ module router_proof #(parameter int FLITS = 2) (input logic clock, input logic r
   logic [17:0] in_credits;
   logic [2:0] granted;
   logic wrong_number;
-  noc_router #(.BOARD_COLUMNS(3), .BOARD_ROWS(3), .PACKET_FLITS(FLITS)) router (.clock, .reset, .x(8'd1), .y(8'd1),
+  noc_router #(.DRAM_REQUESTS(1), .BOARD_COLUMNS(3), .BOARD_ROWS(3), .PACKET_FLITS(FLITS)) router (.clock, .reset, .x(8'd1), .y(8'd1),
     .has_dram(1'b1), .in, .in_credits, .out, .out_credits, .allowed, .granted, .wrong_number);
 
   logic started = 0;
