@@ -54,6 +54,7 @@ from npukit.plan.layout.tuned_choices import preference_for, tuned_choice
 from npukit.plan.least_energy import ENERGY, least_energy
 from npukit.plan.planner import Planned, best_of, plan_around, plan_with_kernels
 from npukit.plan.predict.energy import predicted_energies
+from npukit.plan.predict.floors import floors_of
 from npukit.plan.predict.frame_table import predicted_frame, to_json
 from npukit.plan.predict.memory import fullest_regions
 from npukit.plan.predict.utilisation import refuse_missed_rate
@@ -373,6 +374,7 @@ def summary(compiled: Compiled, plan: Plan) -> dict[str, Any]:
         "clock_hz": compiled.board.core.clock_hz,
         "predicted": asdict(plan.predicted),
         "frame": to_json(predicted_frame(compiled.net, compiled.board, plan)),
+        "floors": floors_of(compiled.net, compiled.board, plan, compiled.planned.engines),
         "frames": plan.frames_of_all,
         "chips": len(plan.chips),
         "dram_bytes": sum(buffer.bytes for buffer in plan.dram),

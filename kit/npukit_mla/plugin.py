@@ -106,7 +106,7 @@ class Mla:
         run="mla_run",
         header="mla.h",
     )
-    abilities = interface.Abilities(patterns=(("conv2d", "add"), ("sums", "total")))
+    abilities = interface.Abilities(patterns=(("conv2d", "add"), ("sums", "total")), products_per_cycle=WIDTH * LANES)
     passes = interface.OwnPasses(quantizer=power_of_two)
     model: Path | None = HERE / "firmware" / "mla_model.c"
 

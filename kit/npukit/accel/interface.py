@@ -212,12 +212,14 @@ class Abilities:
     - `subgraphs`: True if the engine takes any connected ops as one, provided that it takes each op alone.
     - `wait`: C function that waits for all started work, `int32_t wait(void)`: returns 0 or an error code, at once if
       no work is pending. A `Call` or a chain then only starts the work.
+    - `products_per_cycle`: multiply-accumulates of the accelerator at its peak, for the floors of a frame; 0: unknown.
     """
 
     patterns: tuple[tuple[Any, ...], ...] = ()
     memories: Mapping[str, int] = field(default_factory=dict)
     subgraphs: bool = False
     wait: str | None = None
+    products_per_cycle: int = 0
 
     @property
     def chains(self) -> tuple[tuple[str, ...], ...]:

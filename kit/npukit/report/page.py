@@ -16,6 +16,7 @@ from npukit.display import milliseconds, of_kilobytes, shares, thousands
 from npukit.errors import NpukitError
 from npukit.measure.bench import Bench
 from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.floors import with_measured
 from npukit.plan.predict.memory import RegionUse, regions_of
 from npukit.progress import Progress
 from npukit.project.build_folder import REPORT, Build
@@ -119,6 +120,7 @@ def render(build: Build, results: Mapping[str, dict[str, Any]], plan: Plan | Non
         pes_vary=manifest.board.pe_count > 1,
         rows=layer_rows(summary, bench),
         spending=_spending(bench),
+        floors=with_measured(summary["floors"], *_latency_and_interval(summary, bench)),
         costs=costs_of(summary, bench if bench and bench["energy"] else None),
         gantt=chart,
         drawn={bar["kind"] for bar in bars_of_chart},
@@ -158,6 +160,12 @@ def _spending(bench: dict[str, Any] | None) -> list[Share]:
     parts = [Share(kind, label, part) for (kind, label), part in zip(labels.values(), shares(cycles), strict=True)]
     spent = [part for part in parts if part.share]
     return spent if len(spent) > 1 else []
+
+
+def _latency_and_interval(summary: dict[str, Any], bench: dict[str, Any] | None) -> tuple[int, int]:
+    """Latency and interval: measured, or predicted."""
+    told = bench if bench and bench["latency_cycles"] is not None else summary["predicted"]
+    return told["latency_cycles"], told["interval_cycles"]
 
 
 def _in_short(summary: dict[str, Any], bench: dict[str, Any] | None) -> str:

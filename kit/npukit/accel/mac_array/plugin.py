@@ -43,12 +43,14 @@ class MacArray:
         header="mac_array.h",
         submit="mac_array_submit",
     )
-    abilities = Abilities(
-        patterns=(("conv2d", "add"), ("depthwise_conv2d", "add"), ("dense", "add")), wait="mac_array_wait"
-    )
 
     def __init__(self, slot: AcceleratorSlot) -> None:
         self.figures = Figures.of(slot)
+        self.abilities = Abilities(
+            patterns=(("conv2d", "add"), ("depthwise_conv2d", "add"), ("dense", "add")),
+            wait="mac_array_wait",
+            products_per_cycle=self.figures.width * self.figures.lanes,
+        )
         self._filters = KnownFilters(self.figures.accumulator_bits)
         self._known: dict[str, tuple[np.ndarray, np.ndarray | None, int]] = {}
 

@@ -111,9 +111,19 @@ def _show(terminal: Terminal, measured: Bench, summary: dict[str, Any]) -> None:
     if measured.manual:
         _show_manual(terminal, measured, measured.manual)
     _show_layers(terminal, measured, {row["name"]: row["cycles"] for row in summary["frame"]})
+    _show_floors(terminal, measured, summary["floors"])
     if len(measured.pes) > 1:
         _show_pes(terminal, measured)
     terminal.print(_totals(measured))
+
+
+def _show_floors(terminal: Terminal, measured: Bench, floors: Mapping[str, Any]) -> None:
+    """Print the measured cycles beside those that no other network, or no other plan, could undercut."""
+    from npukit.plan.predict.floors import with_measured
+
+    rows = with_measured(floors, measured.latency_cycles or 0, measured.interval_cycles or 0)
+    terminal.print()
+    terminal.table(("floor", ">latency", ">interval"), [(name, *map(thousands, cycles)) for name, *cycles in rows])
 
 
 def _show_manual(terminal: Terminal, measured: Bench, manual: Bench) -> None:

@@ -124,13 +124,16 @@ _Chain = tuple[int, int, Sequence[Compute]]
 
 
 class _Simulation:
-    """The state of all PEs and links at a time. `record`: collect the slices and movements of a timeline."""
+    """The state of all PEs and links at a time. `network`: the links, if not the board's. `record`: collect the slices
+    and movements of a timeline."""
 
-    def __init__(self, net: Net, board: Board, plan: Plan, frames: int, *, record: bool = False) -> None:
+    def __init__(
+        self, net: Net, board: Board, plan: Plan, frames: int, network: Links | None = None, *, record: bool = False
+    ) -> None:
         self._frames, self._record = frames, record
         self.slices: list[TimeSlice] = []
         self.movements: list[Movement] = []
-        self._network = Links(board) if board.noc else None
+        self._network = network or (Links(board) if board.noc else None)
         self._root = plan.pes[0].pe
         self._pes = {pe.pe: _Pe(pe, pe.is_table, CORES[board.cpu_of(pe.pe)]) for pe in plan.pes}
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
@@ -406,9 +409,10 @@ class _Simulation:
             self.slices.append(TimeSlice(pe.plan.pe, CORE_TRACK, name, start, end))
 
 
-def simulate(net: Net, board: Board, plan: Plan, frames: int = 1) -> Simulated:
-    """Simulate consecutive frames. The root starts each frame at the end of the previous one."""
-    return _Simulation(net, board, plan, frames).run()
+def simulate(net: Net, board: Board, plan: Plan, frames: int = 1, network: Links | None = None) -> Simulated:
+    """Simulate consecutive frames. The root starts each frame at the end of the previous one. `network`: other links
+    than the board's."""
+    return _Simulation(net, board, plan, frames, network).run()
 
 
 def predicted_timeline(net: Net, board: Board, plan: Plan) -> Timeline:
