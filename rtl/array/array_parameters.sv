@@ -51,12 +51,6 @@ module array_parameters (
   logic arrives, arrives_end;
   logic [1:0] arrives_part;
   logic [2:0] block;                     // block: where the arriving block goes
-  logic [127:0] bias [0:7];
-  logic [127:0] multiplier [0:7];
-  logic [31:0] shift [0:7];
-  logic [2:0] even_entry, odd_entry;
-  assign even_entry = {block[0], arrives_part[0], 1'b0};
-  assign odd_entry = {block[0], arrives_part[0], 1'b1};
 
   always_ff @(posedge clock) if (enable) begin
     constants_arrive <= constants_granted;
@@ -88,20 +82,44 @@ module array_parameters (
         loaded <= loaded + 1;
         block <= block + 1;
       end
-      if (arrives && setup.pixels) begin
-        if (arrives_end) shift[block] <= port_rdata[31:0];
-        else {multiplier[block], bias[block]} <= port_rdata;
-      end else if (arrives && arrives_end) begin
-        {shift[{block[0], 2'd3}], shift[{block[0], 2'd2}],
-         shift[{block[0], 2'd1}], shift[{block[0], 2'd0}]} <= port_rdata[127:0];
-      end else if (arrives && arrives_part[1]) begin
-        {multiplier[odd_entry], multiplier[even_entry]} <= port_rdata;
-      end else if (arrives) begin
-        {bias[odd_entry], bias[even_entry]} <= port_rdata;
-      end
     end
   end
-  assign biases = bias[read_entry];
-  assign multipliers = multiplier[read_entry];
-  assign shifts = shift[read_entry];
+
+  // --- The store. An access brings two entries of biases or of multipliers, the even entry first, or with
+  // PIXELS both of an entry; then four shifts, or with PIXELS one. Each memory takes a word a cycle.
+  logic words_arrive, shifts_arrive;
+  logic [1:0] pair, bank;                // of the arriving entries; of the entry that is read
+  logic [255:0] biases_of, multipliers_of;
+  logic [127:0] shifts_of;
+  assign words_arrive = arrives && !arrives_end;
+  assign shifts_arrive = arrives && arrives_end;
+  assign pair = setup.pixels ? block[2:1] : {block[0], arrives_part[0]};
+  for (genvar i = 0; i < 2; i++) begin : entries
+    logic [127:0] bias [0:3];
+    logic [127:0] multiplier [0:3];
+    logic mine;
+    assign mine = words_arrive && (!setup.pixels || block[0] == 1'(i));
+    always_ff @(posedge clock) if (enable && !start) begin
+      if (mine && (setup.pixels || !arrives_part[1]))
+        bias[pair] <= i == 0 || setup.pixels ? port_rdata[127:0] : port_rdata[255:128];
+      if (mine && (setup.pixels || arrives_part[1]))
+        multiplier[pair] <= i == 1 || setup.pixels ? port_rdata[255:128] : port_rdata[127:0];
+    end
+    assign biases_of[128 * i +: 128] = bias[read_entry[2:1]];
+    assign multipliers_of[128 * i +: 128] = multiplier[read_entry[2:1]];
+  end
+  for (genvar i = 0; i < 4; i++) begin : shift_banks
+    logic [31:0] shift [0:1];
+    logic [31:0] wdata;
+    assign wdata = setup.pixels ? port_rdata[31:0] : port_rdata[32 * i +: 32];
+    always_ff @(posedge clock) if (enable && !start) begin
+      if (shifts_arrive && (!setup.pixels || block[1:0] == 2'(i)))
+        shift[setup.pixels ? block[2] : block[0]] <= wdata;
+    end
+    assign shifts_of[32 * i +: 32] = shift[read_entry[2]];
+  end
+  assign bank = read_entry[1:0];
+  assign biases = biases_of[128 * bank[0] +: 128];
+  assign multipliers = multipliers_of[128 * bank[0] +: 128];
+  assign shifts = shifts_of[32 * bank +: 32];
 endmodule

@@ -71,13 +71,14 @@ module array_weights (
     logic [2:0] quads;                   // of a row
     logic [3:0] filled;                  // quads of the word with weights
   } shape_t;
-  logic [7:0][31:0] word_0, word_1, word;
+  logic [255:0] words [0:1];
+  logic [255:0] word;
   shape_t shape_0, shape_1, shape, arriving;
   logic [1:0] count;
   logic head, tail, pop, in_flight;
   logic [2:0] place;                     // of the next row in the word, in quads
   logic [3:0] odd_place, next_place;
-  assign word = head ? word_1 : word_0;
+  assign word = words[head];
   assign shape = head ? shape_1 : shape_0;
   assign odd_place = 4'(place) + 4'(shape.quads);
   assign next_place = setup.pair ? odd_place + 4'(shape.quads) : odd_place;
@@ -92,9 +93,9 @@ module array_weights (
     logic [2:0] even_quad, odd_quad;
     assign even_quad = place | 3'(i);
     assign odd_quad = odd_place[2:0] | 3'(i);
-    assign even[32 * i +: 32] = word[even_quad];
+    assign even[32 * i +: 32] = word[32 * even_quad +: 32];
     // A run of odd length ends without pair.
-    assign odd[32 * i +: 32] = odd_place < shape.filled ? word[odd_quad] : 32'd0;
+    assign odd[32 * i +: 32] = odd_place < shape.filled ? word[32 * odd_quad +: 32] : 32'd0;
   end
 
   always_ff @(posedge clock) if (enable) begin
@@ -106,10 +107,11 @@ module array_weights (
       in_flight <= 0;
     end else begin
       in_flight <= granted;
-      arriving <= '{quads: quads, filled: filled};
+      arriving <= {quads, filled};
       if (in_flight) begin
-        if (tail) {shape_1, word_1} <= {arriving, port_rdata};
-        else {shape_0, word_0} <= {arriving, port_rdata};
+        words[tail] <= port_rdata;
+        if (tail) shape_1 <= arriving;
+        else shape_0 <= arriving;
         tail <= !tail;
       end
       if (pop) head <= !head;

@@ -17,11 +17,12 @@ module dma_registers (
   input  logic [2:0] fetch_error,        // 2 to 6
   input  logic wrong_crc, wrong_number,
   output logic fault,                    // any error but 1
+  output logic [3:0] error,
   // flags
   input  logic [1:0] count,
   input  logic [11:0] count_index);
 
-  logic [3:0] error, error_before, error_now;
+  logic [3:0] error_before, error_now;
   logic [31:0] completed, flag;
   logic flag_register;
   assign doorbell = register_write && register_offset == 12'h000;

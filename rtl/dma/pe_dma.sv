@@ -14,6 +14,11 @@ module pe_dma #(parameter int CHIP_COLUMNS = 4, CHIP_ROWS = 4, BOARD_CHIP_COLUMN
   input  logic [31:0] register_wdata,
   output logic [31:0] register_rdata,
   output logic event_set,
+  // for the PE: chains, a served request and a packet that is received; counts and the error
+  output logic empty, done, serving, receiving,
+  output logic [1:0] count,
+  output logic [11:0] count_index,
+  output logic [3:0] first_error,
   // the SRAM: at most an access in a cycle
   output logic port_access,              // bytes move: the array is frozen
   output logic port_read, port_write,
@@ -36,10 +41,8 @@ module pe_dma #(parameter int CHIP_COLUMNS = 4, CHIP_ROWS = 4, BOARD_CHIP_COLUMN
   localparam int Pes = CHIP_COLUMNS * CHIP_ROWS * BOARD_CHIP_COLUMNS * BOARD_CHIP_ROWS;
 
   // --- Registers and chains.
-  logic doorbell, full, empty, done, fault, rx_count, sent_count;
+  logic doorbell, full, fault, rx_count, sent_count;
   logic wrong_crc, rx_wrong_number;
-  logic [1:0] count;
-  logic [11:0] count_index;
   logic [5:0] rx_count_index;
   logic [2:0] error;
   logic [7:0] source_flag;
@@ -53,7 +56,8 @@ module pe_dma #(parameter int CHIP_COLUMNS = 4, CHIP_ROWS = 4, BOARD_CHIP_COLUMN
     .register_wdata, .register_rdata, .pe, .pes(32'(Pes)), .chip, .event_set, .doorbell, .full,
     .empty, .done, .fetch_fault, .fetch_error(error),
     .wrong_crc(wrong_crc || dram_wrong_crc),
-    .wrong_number(wrong_number || rx_wrong_number || dram_wrong_number), .fault, .count, .count_index);
+    .wrong_number(wrong_number || rx_wrong_number || dram_wrong_number), .fault, .error(first_error),
+    .count, .count_index);
   assign fetch_fault = fetch_finish && error != 0;
   dma_chains chains (.clock, .reset, .doorbell, .doorbell_address(register_wdata), .full, .empty,
     .fault, .want_fetch, .address(fetch_address), .entries_before, .grant(fetch_grant),
@@ -95,7 +99,7 @@ module pe_dma #(parameter int CHIP_COLUMNS = 4, CHIP_ROWS = 4, BOARD_CHIP_COLUMN
 
   // --- Who has the port. Receiving, fetching, sending: the grants of a cycle in this order. The last
   // cycle of the port may have the next grant.
-  logic receiving, tx_port, tx_last, port_free, serving, serve, serve_start;
+  logic tx_port, tx_last, port_free, serve, serve_start;
   assign port_free = (!receiving || receive.tail) && (!fetch_port || fetch_last) &&
                      (!tx_port || tx_last);
   assign allowed = {1'b1, !serving, port_free};

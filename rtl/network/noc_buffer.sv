@@ -22,7 +22,7 @@ module noc_buffer #(parameter int PLACES = 2, FLITS = 32) (
   localparam int P = PLACES == 1 ? 1 : $clog2(PLACES), F = FLITS == 1 ? 1 : $clog2(FLITS);
   localparam int A = PLACES == 1 ? F : P + F, Words = 1 << A;
   logic [143:0] memory [0:Words - 1];
-  logic [Words - 1:0] tails;
+  logic tails [0:Words - 1];
   logic [F - 1:0] write_flit, read_flit;
   logic [P - 1:0] write_place, known_place, head, read_place;
   logic [(1 << P) - 1:0] waiting;

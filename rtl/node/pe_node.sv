@@ -49,7 +49,7 @@ module pe_node #(parameter int ARRAY = 1,   // 0: a PE without the array
   // --- The DMA.
   logic dma_write_register, array_write_register;
   logic [31:0] dma_register, array_register;
-  logic dma_event, array_event;
+  logic dma_event, array_event, dma_empty, dma_serving, dma_receiving;
   logic dma_access, dma_read, dma_write;
   logic [16:0] dma_address;
   logic [5:0] dma_bytes;
@@ -63,6 +63,8 @@ module pe_node #(parameter int ARRAY = 1,   // 0: a PE without the array
     dma (.clock, .reset, .x, .y, .corner_x, .corner_y, .pe, .chip,
          .register_read(register_read && !select_array), .register_write(dma_write_register),
          .register_offset, .register_wdata, .register_rdata(dma_register), .event_set(dma_event),
+         .empty(dma_empty), .done, .serving(dma_serving), .receiving(dma_receiving), .count,
+         .count_index, .first_error(error),
          .port_access(dma_access), .port_read(dma_read), .port_write(dma_write),
          .port_address(dma_address), .port_bytes(dma_bytes), .port_wdata(dma_wdata),
          .port_rdata(rdata), .wrong_number, .dram_wrong_crc, .dram_wrong_number, .send(to_router), .send_credits,
@@ -100,12 +102,8 @@ module pe_node #(parameter int ARRAY = 1,   // 0: a PE without the array
     .array_strobe, .array_wdata, .rdata, .bank_select, .bank_write, .bank_address, .bank_mask,
     .bank_wdata, .bank_rdata);
 
-  assign count = dma.count;
-  assign count_index = dma.count_index;
-  assign done = dma.done;
-  assign error = dma.registers.error;
   assign moves = dma_access;
-  assign busy = !dma.empty || dma.serving || dma.receiving || to_router.valid || to_dma.valid ||
+  assign busy = !dma_empty || dma_serving || dma_receiving || to_router.valid || to_dma.valid ||
                 array_busy || out_valid != 0;
   logic [4:0] out_valid;
   for (genvar i = 0; i < 5; i++) begin : links
