@@ -26,13 +26,22 @@ module array_transposer (
       if (release_buffer) drain <= !drain;
     end
   end
-  for (genvar pixel = 0; pixel < 16; pixel++) begin : pixels
-    logic [127:0] even, odd, chosen;
-    always_ff @(posedge clock) if (enable && write && write_pixel == pixel) begin
-      if (fill) odd <= write_data;
-      else even <= write_data;
-    end
-    assign chosen = drain ? odd : even;
-    assign read_data[8 * pixel +: 8] = chosen[8 * read_byte +: 8];
+
+  // Byte k of pixel p is in bank k + p modulo 16, at the place of pixel p: the bytes of a pixel and the
+  // bytes k of all pixels are in 16 different banks.
+  logic [127:0] from_banks;
+  // Half of a shifted pair is the rotated row.
+  // verilator lint_off UNUSEDSIGNAL
+  logic [255:0] filled, drained;
+  // verilator lint_on UNUSEDSIGNAL
+  assign filled = {write_data, write_data} << {write_pixel, 3'd0};
+  assign drained = {from_banks, from_banks} >> {read_byte, 3'd0};
+  assign read_data = drained[127:0];
+  for (genvar i = 0; i < 16; i++) begin : banks
+    logic [7:0] bank [0:31];
+    logic [3:0] read_pixel;
+    assign read_pixel = 4'(i) - read_byte;
+    always_ff @(posedge clock) if (enable && write) bank[{fill, write_pixel}] <= filled[128 + 8 * i +: 8];
+    assign from_banks[8 * i +: 8] = bank[{drain, read_pixel}];
   end
 endmodule
