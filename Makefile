@@ -12,6 +12,7 @@
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
 # make deadlock    the graph of waiting of the network of each board: no cycle; two minutes
 # make formal    proofs of router, DMA and arbiter, and their mutants; three minutes; needs Yosys and z3
+# make area        the area of each part of a PE; needs Yosys; circuits: python benchmarks/rtl/area.py --ecp5 pe_node
 # make link-faults 10,000 faults of packets, none silent; an hour
 # make rtl         the MAC array in SystemVerilog: 10,000 random chains beside the numpy model; then networks beside the
 #                  manual's cycles: make rtl MODELS=FOLDER_OF_MODELS; needs Verilator
@@ -39,7 +40,7 @@ JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: deadlock formal link-faults demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
+.PHONY: area deadlock formal link-faults demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -86,6 +87,9 @@ deadlock: $(VENV)/installed-for-development
 
 formal: $(VENV)/installed-for-development
 	PYTHONPATH=kit:tests:. $(BIN)/python tests/rtl/prove.py --jobs $$(getconf _NPROCESSORS_ONLN)
+
+area: $(VENV)/installed-for-development
+	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/area.py
 
 link-faults: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/rtl/link_faults.py

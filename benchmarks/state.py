@@ -25,8 +25,8 @@ NETWORKS = {
 
 
 def commit() -> str:
-    """The checked-out commit, with " and changes" if kit, firmware, templates or boards differ from it."""
-    changed = _git("status", "--porcelain", "--", "kit", "firmware", "templates", "boards")
+    """The checked-out commit, with " and changes" if kit, firmware, rtl, templates or boards differ from it."""
+    changed = _git("status", "--porcelain", "--", "kit", "firmware", "rtl", "templates", "boards")
     return _git("rev-parse", "--short=7", "HEAD") + (" and changes" if changed else "")
 
 

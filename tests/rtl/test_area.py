@@ -1,0 +1,81 @@
+"""The area of a PE: the stored page, its claims, and the way from the RTL to its figures."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from benchmarks.rtl import area
+
+from helpers import needs
+from npukit.board.board import load_board
+from rtl.area_page import MULTIPLIERS, OUTPUT, energies, page, ratio
+from rtl.routed import NAMES, around, instance, reported
+from rtl.synthesis import GATES, Size, counted, sizes
+
+FOUND = json.loads(area.ROWS.read_text())
+
+
+def test_the_page_is_made_of_its_rows() -> None:
+    assert area.ROWS.with_suffix(".md").read_text() == page(FOUND), "made by benchmarks/rtl/area.py --save"
+
+
+def test_the_output_stage_is_at_most_as_large_as_the_multipliers() -> None:
+    assert 0 < ratio(FOUND) <= 1
+
+
+def test_energies_of_the_board_follow_from_the_area() -> None:
+    energy = load_board("pe-mesh").energy
+    assert energy is not None
+    product, *messages = energies(FOUND).values()
+    assert product[0] == pytest.approx(product[1], rel=energy.uncertainty_percent / 100)
+    for by_area, by_board in messages:
+        assert by_area == pytest.approx(by_board, rel=energy.traffic_uncertainty_percent / 100)
+
+
+def test_a_module_counts_for_the_nearest_part_around_it() -> None:
+    memory = {"type": "$mem_v2", "parameters": {"SIZE": "100", "WIDTH": "1000"}}
+    modules = {
+        "mac_array": {"cells": {"a": {"type": "array_output"}, "b": {"type": "$paramod\\array_multipliers\\N=1"}}},
+        "array_output": {"cells": {"a": {"type": "steps"}, "b": {"type": "steps"}}},
+        "$paramod\\array_multipliers\\N=1": {"cells": {"a": {"type": "steps"}, "b": memory}},
+        "steps": {"cells": {"a": {"type": "NAND2"}, "b": {"type": "$_DFFE_PP_"}, "c": {"type": "ZERO"}}},
+    }
+    found = counted(modules, "mac_array")
+    assert found["array", OUTPUT] == Size(cells=2, flip_flops=2, area=2 * (0.798 + 4.522))
+    assert found["array", MULTIPLIERS] == Size(cells=1, flip_flops=1, memory_bits=32, area=0.798 + 4.522)
+    assert len(found) == 2
+
+
+def test_a_gate_without_an_area_is_an_error() -> None:
+    with pytest.raises(ValueError, match="without an area: \\$_DLATCH_P_"):
+        counted({"mac_array": {"cells": {"a": {"type": "$_DLATCH_P_"}}}}, "mac_array")
+
+
+@needs("yosys")
+def test_yosys_makes_gates_and_memories_of_the_rtl(tmp_path: Path) -> None:
+    (size,) = sizes(tmp_path, "noc_buffer").values()
+    assert size.memory_bits == 64 * 144
+    assert 64 < size.flip_flops < 300
+    assert size.area > size.cells * min(area for _, area in GATES.values() if area)
+
+
+def test_chains_of_flip_flops_hold_all_pins() -> None:
+    wires = {"clock": ("input", 1), "a": ("input", 3), "b": ("output", 2), "c": ("output", 5)}
+    text, pins = around("top", {name: {"direction": way, "bits": [0] * n} for name, (way, n) in wires.items()})
+    assert pins == 10
+    assert "top inside(.clock(clock), .a(into[0 +: 3]), .b(after[0 +: 2]), .c(after[2 +: 5]));" in text
+
+
+def test_a_report_of_nextpnr_is_read() -> None:
+    used = {name: {"used": 3, "available": 9} for name in NAMES.values()}
+    cells = ("inside.dma.check.a_LUT4_Z", "inside.dma.check.span.b[1].c", "out_TRELLIS_FF_Q")
+    steps = [{"from": {"cell": a}, "to": {"cell": b}} for a, b in pairwise(cells)]
+    path = {"from": "posedge clock", "to": "posedge clock", "path": steps}
+    report = {"utilization": used, "fmax": {"clock": {"achieved": 50.5}}, "critical_paths": [path]}
+    found = reported(report, 7)
+    assert (found.used["DSPs"], found.megahertz, found.pins) == (3, 50.5, 7)
+    assert list(found.path) == ["check", "span", "chain of pins"]
+    assert instance("$flatten\\inside.\\dma.\\fetch.$sub$dma/dma_fetch.sv:40$8.Y") == "fetch"
