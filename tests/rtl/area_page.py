@@ -16,10 +16,11 @@ HEAD = """# The area of a PE
 
 Measured at {commit} by `python benchmarks/rtl/area.py --save`: the devices of a PE, without its core
 and its SRAM, synthesised by Yosys 0.23. `tests/rtl/synthesis.py` has the commands. Modules are
-synthesised apart. An array of words is memory: its bits are counted, its gates are not. A NAND2 is
-{nand2} square micrometres, a flip-flop {flip_flop}: cells NAND2_X1 and DFF_X1 of the NanGate 45 nm
-Open Cell Library, as all other gates. A clock gate serves a whole register and is not counted. Without
-wires, clock tree and test logic.
+synthesised apart. An array of words with more than 6 bits is memory: its bits are counted, its gates
+are not. The last column is the area of gates and flip-flops over the area of a NAND2. All areas are
+those of the smallest cells of the NanGate 45 nm Open Cell Library: NAND2_X1 {nand2} square micrometres,
+DFF_X1 {flip_flop}. A clock gate serves a whole register and is not counted. Wires, clock tree and test
+logic are not counted.
 """
 ROUTED = """
 ## On an ECP5
@@ -31,18 +32,24 @@ in the table.
 ENERGY = """
 ## Energy by the area
 
-An addition of 32 bits takes 0.1 pJ and 137 square micrometres in 45 nm at 0.9 V, a product of 8 bits 0.2
-pJ and 282, a product of 32 bits 3.1 pJ and 3,495 (energy: Horowitz, ISSCC 2014; area: Dally, NIPS 2015,
-for the same table). The mean is {per_area:.2f} fJ for a square micrometre that works in a cycle: {gate:.2f}
-fJ for a NAND2. In 22 nm half of the capacitance is left, as for the SRAM of `benchmarks/energy.py`, and 0.8
-V take (0.8 / 0.9)^2: {small:.2f} fJ. A memory of 8 KB takes 10 pJ for 64 bits in 45 nm, a memory of 32 KB 20 pJ
-(the same table): the square root of the size. In 22 nm it takes half.
+Energies of operations in 45 nm at 0.9 V (Horowitz, ISSCC 2014), and their areas (Dally, tutorial at NIPS
+2015): an addition of 32 bits 0.1 pJ and 137 square micrometres, a product of 8 bits 0.2 pJ and 282, a
+product of 32 bits 3.1 pJ and 3,495. The mean is {per_area:.2f} fJ for a square micrometre at work in a
+cycle, {gate:.2f} fJ for a NAND2. In 22 nm half of the capacitance is left, as for the SRAM of
+`benchmarks/energy.py`, and 0.8 V take (0.8 / 0.9)^2 of the energy: {small:.2f} fJ. A memory of 8 KB takes
+10 pJ for 64 bits in 45 nm, of 32 KB 20 pJ (Horowitz): the energy grows with the square root of the size.
+In 22 nm it takes half.
 
 - A *product* in a convolution: gates of multipliers, operand file, weights queue and loads, divided by 64;
   20 bytes of SRAM a cycle (16 of weights, 4 of inputs) for 64 products.
 - A *byte of a message in SRAM*: a macro of 16 KB; gates of the arbiter for a flit of 16 bytes.
 - A *hop*: gates of an input and of an output of six, for a flit; a buffer written and read; 0.51 pJ of wire
   (`benchmarks/energy.py`).
+
+The figures of the board file come from silicon and from memories and wires of other chips. They agree with
+the area within their uncertainty, and stay. The rule leaves out clock tree, wires between gates and parts
+without work, so it gives the order of size. The power of a sleeping PE and of a PE switched off does not
+follow: the leakage of gates in 22 nm is not public.
 """
 
 

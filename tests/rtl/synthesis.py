@@ -17,6 +17,8 @@ from typing import Any
 
 RTL = Path(__file__).resolve().parents[2] / "rtl"
 TOP = "pe_node"
+LIMIT = 4 * 3600.0
+"""Seconds of a program."""
 NAND2, FLIP_FLOP = 0.798, 4.522
 """Square micrometres of NAND2_X1 and DFF_X1 of the NanGate 45 nm Open Cell Library (PDK v1.3, 2010)."""
 GATES = {
@@ -132,7 +134,7 @@ def run(commands: str, folder: Path, seconds: float) -> None:
         raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1])
 
 
-def sizes(folder: Path, top: str = TOP, seconds: float = 3600) -> Mapping[tuple[str, str], Size]:
+def sizes(folder: Path, top: str = TOP, seconds: float = LIMIT) -> Mapping[tuple[str, str], Size]:
     """The size of each part below a module."""
     (folder / "gates.genlib").write_text(library())
     run(to_gates(top), folder, seconds)
