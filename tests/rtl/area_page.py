@@ -33,12 +33,16 @@ ENERGY = """
 ## Energy by the area
 
 Energies of operations in 45 nm at 0.9 V (Horowitz, ISSCC 2014), and their areas (Dally, tutorial at NIPS
-2015): an addition of 32 bits 0.1 pJ and 137 square micrometres, a product of 8 bits 0.2 pJ and 282, a
-product of 32 bits 3.1 pJ and 3,495. The mean is {per_area:.2f} fJ for a square micrometre at work in a
-cycle, {gate:.2f} fJ for a NAND2. In 22 nm half of the capacitance is left, as for the SRAM of
-`benchmarks/energy.py`, and 0.8 V take (0.8 / 0.9)^2 of the energy: {small:.2f} fJ. A memory of 8 KB takes
-10 pJ for 64 bits in 45 nm, of 32 KB 20 pJ (Horowitz): the energy grows with the square root of the size.
-In 22 nm it takes half.
+2015):
+
+| operation | pJ | square micrometres |
+|---|--:|--:|
+{operations}
+
+The mean is {per_area:.2f} fJ for a square micrometre at work in a cycle, {gate:.2f} fJ for a NAND2. In 22 nm
+half of the capacitance is left, as for the SRAM of `benchmarks/energy.py`, and 0.8 V take (0.8 / 0.9)^2 of
+the energy: {small:.2f} fJ. A memory of 8 KB takes 10 pJ for 64 bits in 45 nm, of 32 KB 20 pJ (Horowitz):
+the energy grows with the square root of the size. In 22 nm it takes half.
 
 - A *product* in a convolution: gates of multipliers, operand file, weights queue and loads, divided by 64;
   20 bytes of SRAM a cycle (16 of weights, 4 of inputs) for 64 products.
@@ -103,7 +107,8 @@ def _circuits(routed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
-PER_AREA = sum((100 / 137, 200 / 282, 3100 / 3495)) / 3
+OPERATIONS = {"addition of 32 bits": (0.1, 137), "product of 8 bits": (0.2, 282), "product of 32 bits": (3.1, 3495)}
+PER_AREA = 1000 * sum(energy / area for energy, area in OPERATIONS.values()) / len(OPERATIONS)
 """Femtojoules of a square micrometre in 45 nm, at 0.9 V."""
 GATE_FJ = PER_AREA * NAND2 * 0.5 * (0.8 / 0.9) ** 2
 """Of a NAND2 at work in a cycle, in 22 nm at 0.8 V."""
@@ -136,7 +141,8 @@ LOADS = "loads: patches, sliding window, weights of the lanes"
 
 
 def _energy_text() -> str:
-    return ENERGY.format(per_area=PER_AREA, gate=PER_AREA * NAND2, small=GATE_FJ)
+    rows = "\n".join(f"| {name} | {energy} | {area:,} |" for name, (energy, area) in OPERATIONS.items())
+    return ENERGY.format(operations=rows, per_area=PER_AREA, gate=PER_AREA * NAND2, small=GATE_FJ)
 
 
 def _energies(found: Mapping[str, Any]) -> Iterator[str]:
