@@ -1,9 +1,9 @@
 """Faults of packets, one in each run of two frames: named, harmless, or silent (other outputs without an error).
 
-    python benchmarks/rtl/link_faults.py [--faults 10000] [--seed 1] [--pes 4]
+    python benchmarks/rtl/link_faults.py [--faults 10000] [--seed 1] [--pes 4] [--write]
 
-A packet is lost, comes again, or has a flipped bit, on its last link (hardware manual, section 4.8). Packets of the
-network and of the host's questions are struck alike. The digits network, on the built-in emulator.
+A packet is lost, comes again, or has a flipped bit, on any link of its way (hardware manual, section 4.8). Packets of
+the network and of the host's questions are struck alike. The digits network, on the built-in emulator.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.state import DIGITS
+from benchmarks.state import DIGITS, commit
 
 from npukit import api
+from npukit.emulator import builtin
 from npukit.emulator.fault_plan import FaultPlan
+from npukit.emulator.process import WorkerProcess
 from npukit.errors import NpukitError
 from npukit.measure.cases import Cases, load_cases
 from npukit.measure.target import Emulation, open_target
@@ -44,6 +47,18 @@ NAMES = (
 HARMLESS, SILENT, OTHER = "same outputs", "SILENT: other outputs", "another error"
 
 
+class KeptWorker(WorkerProcess):
+    """A worker for one board after the other: to start it takes longer than a run."""
+
+    def close(self) -> None:
+        """The worker's input closes with this process."""
+
+
+@cache
+def _worker(memory: int) -> KeptWorker:
+    return KeptWorker(memory)
+
+
 @cache
 def _loaded(folder: Path) -> tuple[Build, Cases]:
     build = api.load(folder)
@@ -54,7 +69,7 @@ def frames(folder: Path, plan: FaultPlan | None) -> list[list[np.ndarray]]:
     """The outputs of two frames."""
     build, cases = _loaded(folder)
     emulation = Emulation(strict=False, races=False, faults=plan)
-    with open_target(build, "emulator", emulation) as target:
+    with mock.patch.object(builtin, "WorkerProcess", _worker), open_target(build, "emulator", emulation) as target:
         return [run_case(target.session, build.net(), cases, case, observe=False) for case in range(2)]
 
 
@@ -78,10 +93,20 @@ def faults(count: int, seed: int, packets: int) -> Iterator[dict[str, object]]:
     random = np.random.default_rng(seed)
     for _ in range(count):
         kind, packet = str(random.choice(KINDS)), int(random.integers(0, packets))
-        extra: dict[str, object] = {"bit": int(random.integers(0, 1 << 16))} if kind == "flip" else {}
-        if kind == "duplicate":
-            extra = {"cycles": int(random.integers(1, 200))}
+        extra = {"hop": int(random.integers(0, 1 << 16))}
+        if kind != "drop":
+            name, end = ("bit", 1 << 16) if kind == "flip" else ("cycles", 200)
+            extra[name] = int(random.integers(1, end))
         yield {"kind": kind, "packet": packet, **extra}
+
+
+def page(ended: Counter[tuple[str, str]], asked: argparse.Namespace) -> str:
+    """Command, state and table."""
+    rows = [(name, [ended[kind, name] for kind in KINDS]) for name in (*(n for _, n in NAMES), OTHER, HARMLESS, SILENT)]
+    lines = [f"| {name} | {' | '.join(f'{n:,}' for n in (*counts, sum(counts)))} |" for name, counts in rows]
+    head = f"| outcome | {' | '.join(KINDS)} | all |\n|---|{'--:|' * (len(KINDS) + 1)}\n"
+    command = f"python benchmarks/rtl/link_faults.py --faults {asked.faults} --seed {asked.seed} --pes {asked.pes}"
+    return f"# Faults on links\n\nMeasured at {commit()} by\n`{command}`.\n\n{head}" + "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -90,22 +115,18 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pes", type=int, default=4)
     parser.add_argument("--packets", type=int, default=40, help="packets that are struck: the first ones of a run")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="the page benchmarks/rtl/link_faults.md")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(asked.jobs) as pool:
         folder = Path(scratch) / "build"
         api.build(DIGITS, output=folder, options=api.Options(pes=asked.pes))
-        wanted = frames(folder, None)
-        run = partial(outcome, folder, wanted)
+        run = partial(outcome, folder, frames(folder, None))
         ended = Counter(pool.map(run, faults(asked.faults, asked.seed, asked.packets), chunksize=16))
-    headings = [*(name for _, name in NAMES), OTHER, HARMLESS, SILENT]
-    print(f"{'outcome':<30}" + "".join(f"{kind:>11}" for kind in KINDS) + f"{'all':>9}")
-    for name in headings:
-        counts = [ended[kind, name] for kind in KINDS]
-        if sum(counts):
-            print(f"{name:<30}" + "".join(f"{each:>11,}" for each in counts) + f"{sum(counts):>9,}")
-    silent = sum(ended[kind, SILENT] for kind in KINDS)
-    print(f"{asked.faults:,} faults (seed {asked.seed}), {silent} silent")
-    raise SystemExit(1 if silent else 0)
+    print(page(ended, asked))
+    if asked.write:
+        Path(__file__).with_suffix(".md").write_text(page(ended, asked))
+    raise SystemExit(1 if any(ended[kind, SILENT] for kind in KINDS) else 0)
 
 
 if __name__ == "__main__":

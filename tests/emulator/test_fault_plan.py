@@ -47,6 +47,7 @@ def test_a_message_alone_means_its_first_packet() -> None:
         ('kind = "delay"\npacket = 1', "delay needs cycles"),
         ('kind = "flip sram"\nat = 1\npe = 0\naddress = 4', "flip sram needs bit"),
         ('kind = "kill pe"\nat = 1', "kill pe needs pe"),
+        ('kind = "kill pe"\nat = 1\npe = 1\nhop = 0', "kill pe happens on no link"),
         ('kind = "kill link"\nat = 1', "kill link needs between"),
         ('kind = "cut power"\nat = 1\nwhen = 2', "fault.0.when: Extra inputs are not permitted"),
     ],

@@ -66,6 +66,15 @@ def test_a_flipped_bit_is_a_wrong_crc(built: Build, bit: int | None) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("fault", [{"kind": "drop"}, {"kind": "duplicate"}, {"kind": "flip", "bit": 200}], ids=str)
+def test_a_fault_on_any_link_has_words_and_a_way_out(built: Build, fault: dict[str, object]) -> None:
+    words = "a message with a wrong CRC" if fault["kind"] == "flip" else "a lost or repeated message"
+    with pytest.raises(NpukitError, match=rf"PE \d stopped with error code [78]: {words}") as raised:
+        validate(built, {"message": a_message(built.plan()), "hop": 0, **fault})
+    assert "dead_links" in raised.value.tries[1]
+
+
+@pytest.mark.exhaustive
 def test_a_message_that_comes_twice_is_noticed(built: Build) -> None:
     fault = {"kind": "duplicate", "message": a_message(built.plan()), "cycles": 50}
     assert outcome(built, fault) != str(validate(built))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import struct
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from emulator.programs import RESULTS, program, run_to_sleep, running
+from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.trace_records import RecordKind
 from oracles.dma_model import DESCRIPTOR_BYTES, DRAM, MULTICAST, NO_FLAG, Descriptor
 
@@ -20,6 +21,8 @@ PES = COLUMNS * ROWS
 TABLE, DESCRIPTORS, LISTS, SOURCES, ARRIVALS = 0x1_1000, 0x1_2000, 0x1_5000, 0x1_6000, 0x1_8000
 SOURCE_BYTES, ARRIVAL_BYTES, DRAM_BYTES = ARRIVALS - SOURCES, 0x6000, 0x2_0000
 FIRST_CYCLE, LAST_CYCLE = 2000, 60_000
+LOST = 0xFFFF_FFFF
+"""In place of a bit."""
 FLAG = 1
 """Counted by all messages."""
 
@@ -69,6 +72,17 @@ class Outcome:
     errors: list[int]
     completed: list[int]
     memory: bytes
+
+
+@dataclass(frozen=True)
+class LinkFault:
+    """In front of a port of a PE: a flipped bit (0 to 143) of a flit of the first packet from a cycle on, or `LOST`."""
+
+    cycle: int
+    pe: int
+    port: int
+    flit: int
+    bit: int
 
 
 class Load:
@@ -196,9 +210,9 @@ def _program() -> Path:
     return program(PROGRAM)
 
 
-def emulated(load: Load, board: str = "pe-mesh") -> tuple[Outcome, list[list[int]]]:
+def emulated(load: Load, board: str = "pe-mesh", plan: FaultPlan | None = None) -> tuple[Outcome, list[list[int]]]:
     """The outcome on the emulator, and the cycles at which each PE's chains were rung."""
-    with running((_program(), tuple(range(PES))), board=board) as emulator:
+    with running((_program(), tuple(range(PES))), board=board, plan=plan) as emulator:
         for number, pe in enumerate(load.pes):
             table = b"".join(struct.pack("<III", cycle, address, 0) for cycle, address in pe.rings)
             for address, data in (*load.memories(number), (TABLE, table + bytes(12)), (ARRIVALS, bytes(ARRIVAL_BYTES))):
@@ -229,8 +243,8 @@ class Mesh:
         self._process.kill()
         self._process.communicate()
 
-    def run(self, load: Load, rung: list[list[int]]) -> Outcome:
-        script = [*_initial(load), *_rings(load, rung)]
+    def run(self, load: Load, rung: list[list[int]], struck: Sequence[LinkFault] = ()) -> Outcome:
+        script = [*_initial(load), *_rings(load, rung), *(_record(5, *astuple(fault)) for fault in struck)]
         script += [_record(6, pe, ARRIVALS, ARRIVAL_BYTES) for pe in range(PES)]
         script += [_record(7, 0, DRAM_BYTES), _record(0, 4 * LAST_CYCLE, 300)]
         assert self._process.stdin
@@ -285,8 +299,12 @@ def _rings(load: Load, rung: list[list[int]]) -> Iterator[bytes]:
 
 def differences(mesh: Mesh, load: Load, board: str = "pe-mesh") -> list[str]:
     """The differences between emulator and RTL, the first arrivals that differ among them."""
-    (wanted, rung), found = emulated(load, board), []
-    seen = mesh.run(load, rung)
+    wanted, rung = emulated(load, board)
+    return compared(wanted, mesh.run(load, rung))
+
+
+def compared(wanted: Outcome, seen: Outcome) -> list[str]:
+    found = []
     pairs = zip(wanted.arrivals, seen.arrivals, strict=False)
     first = next((pair for pair in pairs if pair[0] != pair[1]), None)
     if first or len(wanted.arrivals) != len(seen.arrivals):

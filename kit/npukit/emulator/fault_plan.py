@@ -37,6 +37,7 @@ _NEEDS: dict[Kind, tuple[str, ...]] = {
     "flip sram": ("pe", "address", "bit"),
 }
 _OF_PACKETS: tuple[Kind, ...] = ("drop", "duplicate", "delay", "flip")
+_ON_LINKS: tuple[Kind, ...] = ("drop", "duplicate", "flip")
 _BITS_OF_A_BYTE = 8
 _SEEDS = (1 << 32) - 1
 
@@ -50,6 +51,7 @@ class Fault(_Part):
 
     Packets are descriptors of the DMA in the order of departure, counted from 0. `source`, `destination` and `message`
     (the number in the plan) select among the packets. A message without trigger stands for its first packet.
+    `hop`: number of the struck link on the packet's way, modulo the links of the way; without it the last.
     """
 
     kind: Kind
@@ -64,6 +66,7 @@ class Fault(_Part):
     cycles: int | None = Field(None, gt=0)
     address: int | None = Field(None, ge=0)
     bit: int | None = Field(None, ge=0)
+    hop: int | None = Field(None, ge=0)
 
     @model_validator(mode="before")
     @classmethod
@@ -80,6 +83,8 @@ class Fault(_Part):
         for name in _NEEDS.get(self.kind, ()):
             if getattr(self, name) is None:
                 raise ValueError(f"{self.kind} needs {name}")
+        if self.hop is not None and self.kind not in _ON_LINKS:
+            raise ValueError(f"{self.kind} happens on no link: it has no hop")
         return self
 
     def for_worker(self, board: Board) -> dict[str, int]:
@@ -87,7 +92,7 @@ class Fault(_Part):
         self._check(board)
         pe, other = self.between or (self.pe, None)
         fields = {
-            **{name: getattr(self, name) for name in ("at", "packet", "cycles", "address", "bit")},
+            **{name: getattr(self, name) for name in ("at", "packet", "cycles", "address", "bit", "hop")},
             "source": self.source,
             "destination": self.destination,
             "tag": self.message,

@@ -34,7 +34,12 @@ def _opened(elf: Path) -> Iterator[ELFFile]:
 
 
 def load_segments(elf: Path) -> list[tuple[int, bytes]]:
-    """Load address and bytes of each segment that is not empty."""
+    """Load address and bytes of each segment that is not empty, kept like `stack_and_code`."""
+    return _load_segments(elf, elf.stat().st_mtime_ns)
+
+
+@lru_cache
+def _load_segments(elf: Path, changed: int) -> list[tuple[int, bytes]]:
     with _opened(elf) as file:
         return [(s["p_paddr"], s.data()) for s in file.iter_segments("PT_LOAD") if s["p_filesz"] > 0]
 
@@ -78,6 +83,14 @@ def _symbol(file: ELFFile, name: str) -> int:
 
 def where(elf: Path, address: int) -> str:
     """`function+offset (file:line)` as far as the file tells, or nothing; also for a malformed file."""
+    try:
+        return _where(elf, elf.stat().st_mtime_ns, address)
+    except OSError:
+        return ""
+
+
+@lru_cache
+def _where(elf: Path, changed: int, address: int) -> str:
     try:
         with _opened(elf) as file:
             return " ".join(filter(None, (_function(file, address), _line(file, address))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from npukit.board.cores import ARCHITECTURES, CORTEX_M
 from npukit.errors import NpukitError
 
@@ -16,6 +18,21 @@ class DeviceFault(NpukitError):
             tries=[f"addr2line -f -e the image's ELF file {pc:#x}", "reset the device"],
         )
         self.pe, self.pc, self.code, self.address = pe, pc, code, address
+
+
+_ON_LINKS = {7: "a message with a wrong CRC", 8: "a lost or repeated message"}
+"""Errors of the DMA from the links of the network: hardware manual, section 4.8."""
+_IF_AGAIN = "if it comes again: dead_pes or dead_links in the board file, and a new build"
+
+
+def explain_status(status: int) -> str:
+    """A PE's error code, with words if it tells of a link of the network."""
+    return f"error code {status}" + (f": {_ON_LINKS[status]}" if status in _ON_LINKS else "")
+
+
+def ways_out(statuses: Iterable[int]) -> list[str]:
+    """Ways out of a failed run, by the error codes of the PEs."""
+    return ["reset the device, and run again", *([_IF_AGAIN] if set(statuses) & set(_ON_LINKS) else ())]
 
 
 def explain_fault(code: int) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.link import messages
 from npukit.link.conversation import Begun, Conversation, NoAnswer, Refused
-from npukit.link.fault import explain_fault
+from npukit.link.fault import explain_fault, explain_status, ways_out
 from npukit.link.runs import StartedRun
 from npukit.link.transport import Transport, Witness
 from npukit.project.images.regions import REGIONS
@@ -202,11 +202,12 @@ class Session:
             return self._conversation.ask(begun.request), silent.facts
 
     def _failed_run(self, status: int, waits: tuple[str, ...]) -> NpukitError:
-        named = [cause for pe in self.pes() if (cause := _cause(pe))] or [*waits[:1]] or [f"error code {status}"]
+        pes = self.pes()
+        named = [cause for pe in pes if (cause := _cause(pe))] or [*waits[:1]] or [explain_status(status)]
         return NpukitError(
             f"{self.device.model} failed to run on {self.device.board}: {'; '.join(named)}",
             facts=waits,
-            tries=["reset the device, and run again"],
+            tries=ways_out((status, *(pe.status for pe in pes))),
         )
 
     def read_output(self, index: int) -> bytes:
@@ -324,7 +325,7 @@ def _cause(pe: messages.PeState) -> str:
     wrong = SELF_TEST_WRONG - pe.status
     if 0 <= wrong < len(REGIONS):
         return f"the {REGIONS[wrong]} of PE {pe.pe} are not what was loaded: its self-test says so"
-    return "" if pe.status in (0, GIVEN_UP) else f"PE {pe.pe} stopped with error code {pe.status}"
+    return "" if pe.status in (0, GIVEN_UP) else f"PE {pe.pe} stopped with {explain_status(pe.status)}"
 
 
 def _few(numbers: Sequence[int]) -> str:

@@ -62,8 +62,7 @@ static void cross(struct mesh *mesh, uint32_t pe, uint32_t port, uint32_t channe
     router_ask(mesh, pe, end + 1);
     border_ask(mesh, pe, port, end);
     trace_record(mesh, (struct trace_record){mesh->now, end, TRACE_LINK, pe, step.next, link, packet->bytes, 0});
-    buffer_add(router_input(mesh, step.next, route_opposite(port), channel), packet, there);
-    router_ask(mesh, step.next, there);
+    link_carry(mesh, step.next, route_opposite(port), channel, packet, there);
 }
 
 /* The channel of a router with a packet for the border, the highest class first. */

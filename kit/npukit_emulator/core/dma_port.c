@@ -209,7 +209,7 @@ void dma_port_receive(struct mesh *mesh, struct pe *pe, struct packet *packet)
         port->until = mesh->now + packet->flits;
         port_use(pe, port->until + 1 - packet->data_flits, packet->data_flits);
         router_ask(mesh, pe->number, port->until);
-        noc_end_packet(mesh, packet, PORT_PE, port->until + 1);
+        noc_end_packet(mesh, pe->number, packet, PORT_PE, port->until + 1);
         break;
     case REQUEST:
         serve(mesh, pe, packet);

@@ -117,10 +117,9 @@ static void write_packet(struct mesh *mesh, uint32_t chip)
     const struct access access = access_memory(mesh, dram, packet, place, transfer->destination_stride, known);
     trace_access(mesh, chip, access);
     buffer_remove(buffer, access.end);
-    if (packet->wants_acknowledgement) {
+    if (noc_end_packet(mesh, router_of(mesh, chip), packet, PORT_DRAM, access.end) && packet->wants_acknowledgement) {
         send(mesh, chip, packet_of(packet->transfer, ACKNOWLEDGEMENT, 1), access.end);
     }
-    noc_end_packet(mesh, packet, PORT_DRAM, access.end);
     free(packet);
 }
 

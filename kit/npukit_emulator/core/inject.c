@@ -68,6 +68,7 @@ static void harm(struct transfer *transfer, const struct injection *injection)
         return;
     }
     transfer->harm.place = injection->to;
+    transfer->harm.hop = injection->hop;
 }
 
 /* ---- at a cycle ---- */

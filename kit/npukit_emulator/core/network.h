@@ -31,6 +31,10 @@ struct packet {
     uint32_t row, rows; /* of the message */
     uint32_t offset, row_bytes; /* the part of each row */
     bool last, wants_acknowledgement;
+    uint32_t links; /* behind it: into routers, and the DRAM's */
+    bool damaged; /* on a link into a router */
+    bool astray, to_dram; /* astray: its header names a wrong place */
+    struct spot to; /* of an astray packet */
     bool around; /* on a torus: has gone around since the part of its way began */
     uint32_t part; /* of its way */
     uint32_t count;
@@ -53,6 +57,9 @@ struct buffer {
 void buffer_create(struct buffer *buffer, uint32_t room);
 bool buffer_has_room(const struct buffer *buffer, uint64_t cycle);
 void buffer_add(struct buffer *buffer, struct packet *packet, uint64_t from);
+/* Take a place for no packet until a cycle. */
+void buffer_skip(struct buffer *buffer, uint64_t free_from);
+
 struct packet *buffer_first(const struct buffer *buffer, uint64_t cycle); /* NULL: none may be granted */
 
 /* Remove the first packet. Its place is free from a cycle on. */
@@ -90,13 +97,19 @@ void dma_port_grant(struct mesh *mesh, struct pe *pe);
 bool dma_port_receives(const struct mesh *mesh, const struct dma_port *port, enum packet_class class);
 void dma_port_receive(struct mesh *mesh, struct pe *pe, struct packet *packet);
 
+/* The end of a link. */
+struct receiver {
+    bool closed; /* throws data away after an error */
+    bool misses; /* a packet was lost on the way to it */
+    bool told;   /* the error shows */
+};
+
 /* A router. Inputs and borders are allocated at first use: a buffer for each channel. */
 struct router {
     struct buffer *inputs[PORTS], *borders[PORTS];
     uint64_t input_free[PORTS], output_free[PORTS];
     uint32_t last_granted[PORTS];
-    bool closed[PORTS]; /* outputs whose receivers throw data away after an error */
-    bool misses[PORTS]; /* a packet was lost on the way to this output */
+    struct receiver at_input[PORTS], at_output[PORTS];
     uint64_t asked, granted_at; /* cycles */
 };
 
@@ -134,11 +147,22 @@ struct noc {
 
 /* Ask for a router's grants in a cycle. */
 void router_ask(struct mesh *mesh, uint32_t pe, uint64_t cycle);
+/* Ask for the grants of the sender before an input. */
+void router_ask_before(struct mesh *mesh, uint32_t pe, uint32_t input, uint64_t cycle);
 struct buffer *router_input(struct mesh *mesh, uint32_t pe, uint32_t port, uint32_t channel);
 
 /* Put a packet of the PE or DRAM at the router into its input's buffer, with the header in cycle `since`. */
 void router_put(struct mesh *mesh, uint32_t pe, uint32_t port, struct packet *packet, uint64_t since);
 bool router_takes(struct mesh *mesh, uint32_t pe, uint32_t port, enum packet_class class);
+
+/* links.c: a packet on a link into a router, where it may be granted from a cycle on. */
+void link_carry(struct mesh *mesh, uint32_t pe, uint32_t port, uint32_t channel, struct packet *packet, uint64_t from);
+
+/* Find the struck link of a message's way. */
+void link_plan(const struct mesh *mesh, struct transfer *transfer);
+
+/* The PE at whose router an astray packet leaves the network, seen from a router. */
+uint32_t link_stray(const struct mesh *mesh, uint32_t pe, const struct packet *packet);
 
 /* The border behind a router's output: its buffer, and a packet put there. */
 struct buffer *border_buffer(struct mesh *mesh, uint32_t pe, uint32_t port, uint32_t channel);
@@ -161,8 +185,11 @@ void noc_done_at(struct mesh *mesh, struct transfer *transfer, uint64_t time);
 /* End a message of which no further packet leaves. */
 void noc_abandon(struct transfer *transfer);
 
-/* A packet ends at a place in a cycle, with planned faults. `output`: of the router there. */
-void noc_end_packet(struct mesh *mesh, struct packet *packet, uint32_t output, uint64_t time);
+/* A packet ends at an output of a PE's router in a cycle, with planned faults. Returns whether all is well. */
+bool noc_end_packet(struct mesh *mesh, uint32_t pe, struct packet *packet, uint32_t output, uint64_t time);
+
+/* A packet of data does not arrive. By the cycle its message has been read. */
+void noc_lose(struct mesh *mesh, struct packet *packet, uint64_t time);
 void noc_note(struct mesh *mesh, enum note_kind kind, const struct transfer *transfer, struct place to);
 
 #endif

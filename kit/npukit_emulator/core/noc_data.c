@@ -11,7 +11,7 @@
 struct arrival {
     struct transfer *transfer;
     uint32_t destination;
-    uint32_t output; /* of the router there */
+    uint32_t pe, output; /* the output of the PE's router */
     enum note_kind kind; /* NOTE_ARRIVED, or a planned fault */
 };
 
@@ -173,19 +173,18 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
 /* The receiver at an output of a router finds a packet with a wrong number or CRC, and throws later ones away. */
 static void close_output(struct mesh *mesh, uint32_t pe, uint32_t output, uint32_t error)
 {
-    mesh->noc->routers[pe].closed[output] = true;
+    mesh->noc->routers[pe].at_output[output].closed = true;
     dma_report(&mesh->pes[pe], error);
 }
 
 static void suffer(struct mesh *mesh, const struct arrival *arrival)
 {
     const struct place place = arrival->transfer->destinations[arrival->destination];
-    const uint32_t pe = noc_router(mesh, place.pe);
     noc_note(mesh, arrival->kind, arrival->transfer, place);
     if (arrival->kind == NOTE_LOST) {
-        mesh->noc->routers[pe].misses[arrival->output] = true;
+        mesh->noc->routers[arrival->pe].at_output[arrival->output].misses = true;
     } else {
-        close_output(mesh, pe, arrival->output, arrival->kind == NOTE_DAMAGED ? NOC_ERROR_CRC : NOC_ERROR_NUMBER);
+        close_output(mesh, arrival->pe, arrival->output, arrival->kind == NOTE_DAMAGED ? NOC_ERROR_CRC : NOC_ERROR_NUMBER);
     }
 }
 
@@ -210,23 +209,34 @@ static void arrive_at(struct mesh *mesh, struct arrival what, uint64_t time)
     events_post(mesh, time, what.transfer->owner->number, on_arrival, arrival);
 }
 
-static enum note_kind kind_of(const struct transfer *transfer, uint32_t place)
+static bool is_harmed(const struct harm *harm, uint32_t place)
 {
-    const struct harm *harm = &transfer->harm;
-    const bool harmed = harm->place == ANY_PE || harm->place == place;
-    return harmed && harm->lost ? NOTE_LOST : harmed && harm->flips ? NOTE_DAMAGED : NOTE_ARRIVED;
+    return harm->hop == NEVER && (harm->place == ANY_PE || harm->place == place);
 }
 
-static void end_message(struct mesh *mesh, struct packet *packet, uint32_t destination, uint32_t output, uint64_t time)
+static enum note_kind kind_of(const struct packet *packet, uint32_t place)
+{
+    const struct harm *harm = &packet->transfer->harm;
+    const bool harmed = is_harmed(harm, place);
+    return harmed && harm->lost ? NOTE_LOST : packet->damaged || (harmed && harm->flips) ? NOTE_DAMAGED : NOTE_ARRIVED;
+}
+
+/* Returns whether the message arrives. */
+static bool end_message(struct mesh *mesh, const struct packet *packet, struct arrival arrival, uint64_t time)
 {
     struct transfer *transfer = packet->transfer;
-    const uint32_t place = transfer->destinations[destination].pe;
-    const enum note_kind kind = kind_of(transfer, place);
-    arrive_at(mesh, (struct arrival){transfer, destination, output, kind}, time);
-    if (kind == NOTE_ARRIVED && transfer->harm.again_after > 0 && (transfer->harm.place == ANY_PE || transfer->harm.place == place)) {
-        transfer->on_the_way++;
-        arrive_at(mesh, (struct arrival){transfer, destination, output, NOTE_AGAIN}, time + transfer->harm.again_after);
+    const uint32_t place = transfer->destinations[arrival.destination].pe;
+    arrival.kind = kind_of(packet, place);
+    arrive_at(mesh, arrival, time);
+    if (arrival.kind != NOTE_ARRIVED) {
+        return false;
     }
+    if (transfer->harm.again_after > 0 && is_harmed(&transfer->harm, place)) {
+        transfer->on_the_way++;
+        arrival.kind = NOTE_AGAIN;
+        arrive_at(mesh, arrival, time + transfer->harm.again_after);
+    }
+    return true;
 }
 
 /* Of several entries of a list with the same PE only the first counts. */
@@ -240,30 +250,51 @@ static bool is_first(const struct packet *packet, uint32_t destination)
     return true;
 }
 
-void noc_end_packet(struct mesh *mesh, struct packet *packet, uint32_t output, uint64_t time)
+bool noc_end_packet(struct mesh *mesh, uint32_t pe, struct packet *packet, uint32_t output, uint64_t time)
 {
-    const uint32_t pe = noc_router(mesh, packet_place(packet, 0));
-    struct router *router = &mesh->noc->routers[pe];
-    if (router->misses[output] && !router->closed[output]) {
+    const struct receiver *receiver = &mesh->noc->routers[pe].at_output[output];
+    bool well = true;
+    if (receiver->misses && !receiver->closed) {
         close_output(mesh, pe, output, NOC_ERROR_NUMBER);
     }
     for (uint32_t i = 0; i < packet->count && packet->last; i++) {
-        if (is_first(packet, i) && !router->closed[output]) {
-            end_message(mesh, packet, packet->destinations[i], output, time);
+        if (is_first(packet, i) && !receiver->closed) {
+            const struct arrival arrival = {packet->transfer, packet->destinations[i], pe, output, NOTE_ARRIVED};
+            well = end_message(mesh, packet, arrival, time) && well;
         } else {
             packet->transfer->on_the_way--;
         }
     }
+    return well && !receiver->closed;
+}
+
+static void on_lost(struct mesh *mesh, void *subject)
+{
+    struct transfer *transfer = subject;
+    (void)mesh;
+    transfer->on_the_way--;
+    release(transfer);
+}
+
+void noc_lose(struct mesh *mesh, struct packet *packet, uint64_t time)
+{
+    struct transfer *transfer = packet->transfer;
+    if (packet->last) {
+        transfer->on_the_way -= packet->count - 1;
+        events_post(mesh, time, transfer->owner->number, on_lost, transfer);
+    }
+    free(packet);
 }
 
 uint64_t noc_begin(struct mesh *mesh, struct transfer *transfer)
 {
-    transfer->harm = (struct harm){.place = ANY_PE};
+    transfer->harm = (struct harm){.place = ANY_PE, .hop = NEVER};
     transfer->left_at = mesh->now;
     for (uint32_t i = 0; i < transfer->destination_count; i++) {
         noc_note(mesh, NOTE_SENT, transfer, transfer->destinations[i]);
     }
     inject_packet(mesh, transfer);
+    link_plan(mesh, transfer);
     if (transfer->harm.late_by > 0) {
         noc_note(mesh, NOTE_LATE, transfer, transfer->destinations[0]);
     }

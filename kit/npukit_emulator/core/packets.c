@@ -43,6 +43,11 @@ void buffer_add(struct buffer *buffer, struct packet *packet, uint64_t from)
     buffer->queue[buffer->count++].from = from;
 }
 
+void buffer_skip(struct buffer *buffer, uint64_t free_from)
+{
+    *a_place(buffer, false) = free_from;
+}
+
 struct packet *buffer_first(const struct buffer *buffer, uint64_t cycle)
 {
     return buffer->count > 0 && buffer->queue[0].from <= cycle ? buffer->queue[0].packet : NULL;

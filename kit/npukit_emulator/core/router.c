@@ -57,6 +57,10 @@ bool router_takes(struct mesh *mesh, uint32_t pe, uint32_t port, enum packet_cla
 void router_put(struct mesh *mesh, uint32_t pe, uint32_t port, struct packet *packet, uint64_t since)
 {
     const uint64_t from = since + INNER_HOP_CYCLES + packet->list_flits;
+    if (port == PORT_DRAM) {
+        link_carry(mesh, pe, port, packet->class, packet, from);
+        return;
+    }
     buffer_add(router_input(mesh, pe, port, packet->class), packet, from);
     router_ask(mesh, pe, from);
 }
@@ -68,11 +72,20 @@ static uint32_t channel_of(const struct packet *packet, struct step step)
     return step.part * CLASSES + packet->class;
 }
 
+static bool ends_in_dram(const struct mesh *mesh, uint32_t pe, const struct packet *packet, uint32_t place)
+{
+    if (!packet->astray) {
+        return noc_is_dram(place);
+    }
+    return packet->to_dram && noc_router(mesh, DRAM_OF_CHIP + route_chip(&mesh->figures, pe)) == pe;
+}
+
 static struct step step_of(const struct mesh *mesh, uint32_t pe, const struct packet *packet, uint32_t destination)
 {
-    const uint32_t place = packet_place(packet, destination), end = noc_router(mesh, place);
+    const uint32_t place = packet_place(packet, destination);
+    const uint32_t end = packet->astray ? link_stray(mesh, pe, packet) : noc_router(mesh, place);
     if (end == pe) {
-        return (struct step){.next = pe, .port = noc_is_dram(place) ? PORT_DRAM : PORT_PE};
+        return (struct step){.next = pe, .port = ends_in_dram(mesh, pe, packet, place) ? PORT_DRAM : PORT_PE};
     }
     struct step step = route_step(&mesh->figures, pe, end);
     const bool around = packet->around && packet->part / 2 == step.part / 2;
@@ -181,8 +194,21 @@ static void send(struct mesh *mesh, uint32_t pe, struct packet *packet, struct s
             return;
         }
         trace_link(mesh, pe, packet, step);
-        buffer_add(router_input(mesh, step.next, opposite, channel), packet, there);
-        router_ask(mesh, step.next, there);
+        link_carry(mesh, step.next, opposite, channel, packet, there);
+    }
+}
+
+void router_ask_before(struct mesh *mesh, uint32_t pe, uint32_t input, uint64_t cycle)
+{
+    if ((INNER >> input & 1) != 0) {
+        router_ask(mesh, pe, cycle);
+        return;
+    }
+    const struct step back = route_neighbour(&mesh->figures, pe, input);
+    if (back.leaves_chip) {
+        border_ask(mesh, back.next, route_opposite(input), cycle);
+    } else {
+        router_ask(mesh, back.next, cycle);
     }
 }
 
@@ -194,16 +220,7 @@ static void free_place(struct mesh *mesh, uint32_t pe, uint32_t input, uint32_t 
     const uint64_t hop = inner ? INNER_HOP_CYCLES : mesh->figures.hop_cycles;
     const uint64_t later = border ? mesh->figures.chip_hop_cycles : hop - 1, from = mesh->now + flits + later;
     buffer_remove(&router->inputs[input][channel], from);
-    if (inner) {
-        router_ask(mesh, pe, from);
-        return;
-    }
-    const struct step back = route_neighbour(&mesh->figures, pe, input);
-    if (border) {
-        border_ask(mesh, back.next, route_opposite(input), from);
-    } else {
-        router_ask(mesh, back.next, from);
-    }
+    router_ask_before(mesh, pe, input, from);
 }
 
 static void leave(struct mesh *mesh, uint32_t pe, uint32_t input, struct choice *choice)

@@ -93,6 +93,8 @@ def look(session: Session) -> tuple[Counters, tuple[PeState, ...]]:
 
 
 def _state(pe: PeState) -> str:
+    from npukit.link.fault import explain_status
+
     if not pe.running:
         return f"stopped at {pe.fault_pc:#010x}" if pe.fault_pc else "not running"
-    return f"{pe.frames} frames" + (f", the last one failed with {pe.status}" if pe.status else "")
+    return f"{pe.frames} frames" + (f", the last one failed with {explain_status(pe.status)}" if pe.status else "")
