@@ -193,6 +193,83 @@ ROUTER = Proof(
     },
     (Change("network/noc_input.sv", "k == 1 ? 17 : 1", "k == 1 ? 2 : 1"),),
 )
-QUICK = (ARBITER, RECEIVER, CHAINS, PORT, OUTPUT)
+CHECK = Proof(
+    "array's check",
+    "an accepted command has its output in the SRAM",
+    "array_command_check",
+    "proof_check.svh",
+    (
+        "array/array_pkg.sv",
+        *(f"array/array_{name}.sv" for name in ("command_check", "command_errors", "command_fetch", "plan")),
+        "array/array_weight_columns.sv",
+    ),
+    Method.YOSYS,
+    2,
+    {
+        "the lower end is not compared": Change(
+            "array/array_command_errors.sv", "outside = 38'(base) < below || ", "outside = "
+        ),
+        "32-bit results count as bytes": Change(
+            "array/array_command_errors.sv", "length = raw ? {20'd0, output_channels, 2'd0} :", "length ="
+        ),
+        "the last row is left out": Change(
+            "array/array_command_check.sv",
+            "ya = 18'(output_height) - 1; yb = magnitude(output_row)",
+            "ya = 18'(output_height) - 2; yb = magnitude(output_row)",
+        ),
+        "a stride is cut, not saturated": Change("array/array_command_check.sv", "|m[31:17] ? 18'h3FFFF : m", "m"),
+        "rows without gaps though the strides differ": Change(
+            "array/array_plan.sv", "words[32 * 11 +: 32] == 32'(channels)", "1'b1"
+        ),
+    },
+    (
+        Change(
+            "array/array_command_check.sv",
+            "  always_ff @(posedge clock) if (enable) begin\n    y <= ya * yb;\n    x <= xa * xb;\n",
+            "  (* anyseq *) logic [35:0] any_y, any_x;\n  logic [17:0] ya_before, yb_before, xa_before, xb_before;\n"
+            "  always_ff @(posedge clock) if (enable) begin\n    y <= any_y;\n    x <= any_x;\n"
+            "    {ya_before, yb_before, xa_before, xb_before} <= {ya, yb, xa, xb};\n",
+        ),
+    ),
+)
+WRITES = Proof(
+    "array's writes",
+    "each lies in a pixel of the output",
+    "array_write_back",
+    "proof_writes.svh",
+    ("array/array_pkg.sv", *(f"array/array_{name}.sv" for name in ("items", "steps", "walker", "write_back"))),
+    Method.YOSYS,
+    2,
+    {
+        "a row has a pixel too many": Change(
+            "array/array_walker.sv", "here.column + 1 == 17'(width)", "here.column == 17'(width)"
+        ),
+        "rows that are not there": Change("array/array_walker.sv", "here.row < 17'(height)", "here.row <= 17'(height)"),
+        "channels that are not there": Change(
+            "array/array_items.sv", "count = left < 18'(most) ? left[4:0] : most", "count = most"
+        ),
+        "blocks in the distance of 8 channels": Change("array/array_items.sv", "(block << 4)", "(block << 3)"),
+        "the next group begins with the row of the last": Change(
+            "array/array_walker.sv", "next.row = group.row;", "next.row = here.row;"
+        ),
+    },
+)
+ARRAY_PORT = Proof(
+    "array's port",
+    "a write is an access of results",
+    "array_port",
+    "proof_array_port.svh",
+    ("array/array_port.sv",),
+    Method.YOSYS,
+    1,
+    {
+        "the weights write too": Change(
+            "array/array_port.sv", "port_write = winner[Write]", "port_write = winner[Write] || winner[Weights]"
+        ),
+        "a byte too many": Change("array/array_port.sv", "<< port_bytes)", "<< (port_bytes + 1))"),
+        "two accesses in a cycle": Change("array/array_port.sv", "else if (contend[Window])", "if (contend[Window])"),
+    },
+)
+QUICK = (ARBITER, RECEIVER, CHAINS, PORT, OUTPUT, CHECK, WRITES, ARRAY_PORT)
 """Seconds each."""
 PROOFS = (*QUICK, BUFFER, ROUTER)
