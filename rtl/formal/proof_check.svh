@@ -6,15 +6,18 @@
   (* hierconn *) wire [1:0] \fetch.part ;
   (* hierconn *) wire [1:0] \fetch.arriving ;
   (* hierconn *) wire \errors.outside_output ;
-  logic [17:0] row_stride, column_stride;      // magnitudes, at most 18'h3FFFF
+  logic [31:0] row_size, column_size;
+  logic [17:0] row_stride, column_stride;      // magnitudes, 18'h3FFFF beyond the SRAM
   logic [37:0] bytes_of_pixel, base, last_down, last_up;
   (* anyseq *) logic [37:0] down, up;          // bytes below the address, and to the end, of any pixel
   logic [35:0] y6, x6, x13;                    // products of slots 6 and 13
   logic begun = 0, known6;
   assign known6 = done_slot > 6 && done_slot != 31;
   assign bytes_of_pixel = raw ? {20'd0, output_channels, 2'd0} : {22'd0, output_channels};
-  assign row_stride = magnitude(output_row);
-  assign column_stride = magnitude(output_pixel);
+  assign row_size = output_row[31] ? 32'd0 - output_row : output_row;
+  assign column_size = output_pixel[31] ? 32'd0 - output_pixel : output_pixel;
+  assign row_stride = row_size < SRAM_BYTES ? row_size[17:0] : 18'h3FFFF;
+  assign column_stride = column_size < SRAM_BYTES ? column_size[17:0] : 18'h3FFFF;
   assign base = 38'(words[32 * 5 +: 32]);
   assign last_down = (output_row[31] ? 38'(y6) : 38'd0) + (output_pixel[31] ? 38'(x6) : 38'd0);
   assign last_up = bytes_of_pixel + (output_row[31] ? 38'd0 : 38'(y6)) + (output_pixel[31] ? 38'd0 : 38'(x6));

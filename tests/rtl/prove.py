@@ -2,7 +2,7 @@
 
     PYTHONPATH=kit:tests:. python tests/rtl/prove.py [WORD of a name ...] [--no-mutants] [--jobs N]
 
-Each proof runs on a copy of the RTL, then on mutants. A mutant must fail within `MUTANT_CYCLES` behind reset, or within
+Each proof runs on a copy of the RTL, then on mutants. A mutant must fail within `mutant_cycles` behind reset, or within
 the depth of a proof without induction. The exit status is 1 if a result is not as wanted.
 """
 
@@ -22,7 +22,6 @@ from time import perf_counter
 from rtl.proofs import PACKAGES, PROOFS, RTL, Change, Method, Proof
 
 PROGRAMS = ("yosys", "yosys-smtbmc", "z3")
-MUTANT_CYCLES = 12
 LIMIT = 900.0
 """Seconds of a program."""
 PROVED, FAILED = "proved", "failed"
@@ -45,7 +44,7 @@ class Task:
         """Cycles behind reset. 0: all, by induction."""
         if self.proof.method is Method.BASE:
             return self.proof.depth
-        return MUTANT_CYCLES if self.mutant else 0
+        return self.proof.mutant_cycles if self.mutant else 0
 
     @property
     def name(self) -> str:
