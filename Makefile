@@ -11,9 +11,10 @@
 # make ten-minutes  a wake word and silero-vad, exact over ten minutes: make ten-minutes WAKE_WORD=FILE SILERO=FILE
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
 # make deadlock    the graph of waiting of the network of each board: no cycle; two minutes
-# make formal    proofs of router, DMA and arbiter, and their mutants; three minutes; needs Yosys and z3
+# make formal    proofs of router, DMA, arbiter and the writes of the array, and their mutants; five minutes; needs
+#                Yosys and z3
 # make area        the area of each part of a PE; needs Yosys; circuits: python benchmarks/rtl/area.py --ecp5 pe_node
-# make link-faults 10,000 faults of packets, none silent; an hour
+# make link-faults 10,000 faults of packets, none silent; twenty minutes
 # make rtl         the MAC array in SystemVerilog: 10,000 random chains beside the numpy model; then networks beside the
 #                  manual's cycles: make rtl MODELS=FOLDER_OF_MODELS; needs Verilator
 # make docs        the site of README, docs/ and the other pages, in out/site; a broken link fails

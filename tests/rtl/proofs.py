@@ -279,7 +279,6 @@ WRITES = Proof(
         "channels that are not there": Change(
             "array/array_items.sv", "count = left < 18'(most) ? left[4:0] : most", "count = most"
         ),
-        "blocks in the distance of 8 channels": Change("array/array_items.sv", "(block << 4)", "(block << 3)"),
         "the next group begins with the row of the last": Change(
             "array/array_walker.sv", "next.row = group.row;", "next.row = here.row;"
         ),
