@@ -30,7 +30,7 @@ class Routed:
     megahertz: float
     """0 if the module was not routed."""
     path: Sequence[str]
-    """The modules on the critical path, in its order."""
+    """The instances of nets on the critical path with a name in the RTL, in its order: first and last register."""
     pins: int
     """Flip-flops of the chains around the module, in `used` too."""
 
@@ -76,7 +76,12 @@ def routed(top: str, folder: Path, seconds: float = LIMIT) -> Routed:
     run(f"{read}; hierarchy -check -top {top}; proc; write_json ports.json", folder, seconds)
     text, pins = around(top, json.loads((folder / "ports.json").read_text())["modules"][top]["ports"])
     (folder / "around.v").write_text(text)
-    run(f"{read}; read_verilog around.v; synth_ecp5 -top around -json around.json", folder, seconds)
+    # Behind the check Yosys would name all cells, which takes longer than all steps before.
+    run(
+        f"{read}; read_verilog around.v; synth_ecp5 -top around -run begin:check; write_json around.json",
+        folder,
+        seconds,
+    )
     return placed(folder, pins, seconds)
 
 
@@ -90,21 +95,29 @@ def placed(folder: Path, pins: int, seconds: float) -> Routed:
         )
     if done.returncode:
         raise RuntimeError(next(line for line in (folder / "nextpnr.log").open() if line.startswith("ERROR")))
-    return reported(json.loads((folder / "report.json").read_text()), pins)
+    netlist = json.loads((folder / "around.json").read_text())["modules"]["around"]
+    return reported(json.loads((folder / "report.json").read_text()), pins, registers(netlist))
 
 
-def reported(report: Mapping[str, Any], pins: int) -> Routed:
-    """The figures of a report of nextpnr."""
+def registers(netlist: Mapping[str, Any]) -> Mapping[str, str]:
+    """The RTL's name of each flip-flop."""
+    names = {bit: name for name, net in netlist["netnames"].items() if not net["hide_name"] for bit in net["bits"]}
+    cells = netlist["cells"].items()
+    return {cell: names.get(each["connections"]["Q"][0], "") for cell, each in cells if each["type"] == "TRELLIS_FF"}
+
+
+def reported(report: Mapping[str, Any], pins: int, named: Mapping[str, str]) -> Routed:
+    """The figures of a report of nextpnr. `named`: RTL names of cells."""
     used = {column: report["utilization"][name]["used"] for column, name in NAMES.items()}
     available = {column: report["utilization"][name]["available"] for column, name in NAMES.items()}
     clock, fastest = min(report["fmax"].items(), key=lambda each: each[1]["achieved"])
     path = next(each for each in report["critical_paths"] if each["from"].endswith(clock) and "path" in each)["path"]
-    cells = [step["from"]["cell"] for step in path] + [path[-1]["to"]["cell"]]
-    return Routed(used, available, fastest["achieved"], list(dict.fromkeys(map(instance, cells))), pins)
+    names = [*(step.get("net", "$") for step in path), named.get(path[-1]["to"]["cell"], "$")]
+    modules = dict.fromkeys(instance(name) for name in names if not name.startswith("$"))
+    return Routed(used, available, fastest["achieved"], [*modules], pins)
 
 
-def instance(cell: str) -> str:
-    """The instance in the RTL of a cell: names carry their instances before dots, and blocks with a number."""
-    plain = cell.replace("\\", "").removeprefix("$flatten").split("$")[0]
-    found = re.findall(r"(\w+)\.", plain)
-    return found[-1] if found else "chain of pins"
+def instance(name: str) -> str:
+    """The instance in the RTL of a net: names carry their instances before dots, and blocks with a number."""
+    found = re.findall(r"(\w+)\.", name.removeprefix("inside."))
+    return found[-1] if found else "chain of pins" if "." not in name else "top"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from benchmarks.rtl import area
 from helpers import needs
 from npukit.board.board import load_board
 from rtl.area_page import MULTIPLIERS, OUTPUT, energies, page, ratio
-from rtl.routed import NAMES, around, instance, reported
+from rtl.routed import NAMES, around, instance, registers, reported
 from rtl.synthesis import GATES, Size, counted, sizes
 
 FOUND = json.loads(area.ROWS.read_text())
@@ -71,11 +70,21 @@ def test_chains_of_flip_flops_hold_all_pins() -> None:
 
 def test_a_report_of_nextpnr_is_read() -> None:
     used = {name: {"used": 3, "available": 9} for name in NAMES.values()}
-    cells = ("inside.dma.check.a_LUT4_Z", "inside.dma.check.span.b[1].c", "out_TRELLIS_FF_Q")
-    steps = [{"from": {"cell": a}, "to": {"cell": b}} for a, b in pairwise(cells)]
+    steps = [
+        {"net": "inside.dma.check.a[3]", "to": {"cell": "$lut"}},
+        {"net": "$abc$5", "to": {"cell": "$a"}},
+        {"to": {"cell": "$a"}},
+    ]
     path = {"from": "posedge clock", "to": "posedge clock", "path": steps}
     report = {"utilization": used, "fmax": {"clock": {"achieved": 50.5}}, "critical_paths": [path]}
-    found = reported(report, 7)
+    netlist = {
+        "netnames": {
+            "inside.dma.check.span.b[1].c": {"hide_name": 0, "bits": [4]},
+            "$d": {"hide_name": 1, "bits": [4]},
+        },
+        "cells": {"$a": {"type": "TRELLIS_FF", "connections": {"Q": [4]}}, "$lut": {"type": "LUT4"}},
+    }
+    found = reported(report, 7, registers(netlist))
     assert (found.used["DSPs"], found.megahertz, found.pins) == (3, 50.5, 7)
-    assert list(found.path) == ["check", "span", "chain of pins"]
-    assert instance("$flatten\\inside.\\dma.\\fetch.$sub$dma/dma_fetch.sv:40$8.Y") == "fetch"
+    assert list(found.path) == ["check", "span"]
+    assert [instance(name) for name in ("inside.a", "into[3]")] == ["top", "chain of pins"]
