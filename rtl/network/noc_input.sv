@@ -99,7 +99,7 @@ module noc_input #(parameter int INPUT = 0, BOARD_COLUMNS = 4, BOARD_ROWS = 4,
   // --- Sending: a flit in every cycle from the grant to the tail.
   assign tail = tails[sent_kind];
   assign taken = active && !tail;
-  assign {crc, flit} = sent_kind == 2 ? read_data[431:288] : sent_kind == 1 ? read_data[287:144]
+  assign {crc, flit} = sent_kind[1] ? read_data[431:288] : sent_kind[0] ? read_data[287:144]
                      : read_data[143:0];
   always_ff @(posedge clock) begin
     if (reset) active <= 0;
