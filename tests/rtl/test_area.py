@@ -11,7 +11,7 @@ from benchmarks.rtl import area
 from helpers import needs
 from npukit.board.board import load_board
 from rtl.area_page import MULTIPLIERS, OUTPUT, energies, page, ratio
-from rtl.routed import NAMES, around, instance, registers, reported
+from rtl.routed import NAMES, around, instance, packed, registers, reported
 from rtl.synthesis import GATES, Size, counted, sizes
 
 FOUND = json.loads(area.ROWS.read_text())
@@ -88,3 +88,12 @@ def test_a_report_of_nextpnr_is_read() -> None:
     assert (found.used["DSPs"], found.megahertz, found.pins) == (3, 50.5, 7)
     assert list(found.path) == ["check", "span"]
     assert [instance(name) for name in ("inside.a", "into[3]")] == ["top", "chain of pins"]
+
+
+def test_a_circuit_that_is_not_routed_has_no_clock() -> None:
+    names = ("TRELLIS_COMB", "TRELLIS_FF", "MULT18X18D", "DP16KD")
+    lines = [f"Info: \t          {name}: {at}/ 83640     5%" for at, name in enumerate(names, 4)]
+    found = packed("\n".join(lines), 7)
+    assert (found.used["LUTs"], found.available["EBRs"], found.megahertz) == (4, 83640, 0)
+    with pytest.raises(RuntimeError, match="it failed"):
+        packed("ERROR: it failed\n", 7)
