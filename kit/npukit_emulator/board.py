@@ -91,12 +91,13 @@ class EmulatedBoard:
         debug: int | None,
         flash: Flash | None,
         cause: int,
+        network: str | None = None,
     ) -> None:
         """`memories`: base, size and waits of each, as in `Memory`, the memory with the code first. `small_memories`:
         PEs with a smaller first memory. `rules`: a name of `RULES`, a register's address and a value. `cores`,
         `accelerators`, `programs`: arguments of `_set_core`, `_attach`, `_load`. `workers`: host cores that run PEs;
         results do not depend on the number. `debug`: a PE that stops before its first instruction. `faults`: seed and
-        lines of the plan of faults. `cause`: of a start from flash.
+        lines of the plan of faults. `cause`: of a start from flash. `network`: a library with the network in RTL.
 
         `strict` turns into faults: reads of unwritten memory; functions that change registers to be preserved; with
         `races`, unordered accesses of memory.
@@ -110,6 +111,8 @@ class EmulatedBoard:
             self._set_core(**core)
         for accelerator in accelerators:
             self._attach(**accelerator)
+        if network:
+            self._set_network(network, flash)
         for rule in rules:
             self._add_rule(*rule)
         for pe in dead_pes:
@@ -132,7 +135,7 @@ class EmulatedBoard:
             raise CannotStart(f"the board has {len(memories)} memories, more than {_MOST_MEMORIES}")
         total = sum(size for _, size, *_ in memories)
         sizes = {"memory_count": len(memories), "code_bytes": memories[0][1], "sram_bytes": total}
-        array = self._keep(figure_array({**figures, **sizes}))
+        array = self._figures = self._keep(figure_array({**figures, **sizes}))
         places = (Memory * len(memories))(*(Memory(*memory) for memory in memories))
         unicorn = ctypes.cast(self._keep(unicorn_functions()), ctypes.c_void_p)
         mesh = self._core.mesh_new(array, len(array), places, unicorn)
@@ -179,6 +182,12 @@ class EmulatedBoard:
             self._core.mesh_set_beside(self._mesh, model)
         for pe in lacking:
             self._core.mesh_set_lacking(self._mesh, self._pe(pe))
+
+    def _set_network(self, library: str, flash: Flash | None) -> None:
+        if flash:
+            raise CannotStart("a network in RTL does not run on a board that starts from flash")
+        model = self._model("network", library)
+        _check(self._core.mesh_set_network(self._mesh, model, self._figures, len(self._figures)))
 
     def _model(self, name: str, library: str | None) -> int:
         """The address of the accelerator's `struct device_model` in a library, by default in the core."""
@@ -312,7 +321,7 @@ class EmulatedBoard:
 
     def compared(self) -> dict[str, int]:
         """Works of devices in RTL so far, each equal to the model's."""
-        return {"count": self._core.mesh_compared(self._mesh)}
+        return {"count": self._core.mesh_compared(self._mesh), "messages": self._core.mesh_messages(self._mesh)}
 
     def take_trace(self) -> bytes:
         """The next part of the records since the last call: entries of `struct trace_record`."""

@@ -149,6 +149,8 @@ _PROTOTYPES = {
     "mesh_set_places": (None, (c_void_p, c_uint32, c_uint32, c_uint64, c_uint32)),
     "mesh_set_beside": (None, (c_void_p, c_void_p)),
     "mesh_compared": (c_uint64, (c_void_p,)),
+    "mesh_set_network": (c_char_p, (c_void_p, c_void_p, POINTER(Figure), c_uint32)),
+    "mesh_messages": (c_uint64, (c_void_p,)),
     "mesh_device": (c_void_p, (c_void_p, c_uint32, c_uint32)),
     "mesh_set_lacking": (None, (c_void_p, c_uint32)),
     "mesh_add_image": (c_void_p, (c_void_p, c_uint32, Extent, Extent)),

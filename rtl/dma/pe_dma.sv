@@ -14,8 +14,8 @@ module pe_dma #(parameter int CHIP_COLUMNS = 4, CHIP_ROWS = 4, BOARD_CHIP_COLUMN
   input  logic [31:0] register_wdata,
   output logic [31:0] register_rdata,
   output logic event_set,
-  // for the PE: chains, a served request and a packet that is received; counts and the error
-  output logic empty, done, serving, receiving,
+  // for the PE: chains, a served request, packets received and sent; counts and the error
+  output logic empty, done, serving, receiving, sends,
   output logic [1:0] count,
   output logic [11:0] count_index,
   output logic [3:0] first_error,
@@ -100,6 +100,7 @@ module pe_dma #(parameter int CHIP_COLUMNS = 4, CHIP_ROWS = 4, BOARD_CHIP_COLUMN
   // --- Who has the port. Receiving, fetching, sending: the grants of a cycle in this order. The last
   // cycle of the port may have the next grant.
   logic tx_port, tx_last, port_free, serve, serve_start;
+  assign sends = tx_port;
   assign port_free = (!receiving || receive.tail) && (!fetch_port || fetch_last) &&
                      (!tx_port || tx_last);
   assign allowed = {1'b1, !serving, port_free};

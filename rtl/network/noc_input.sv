@@ -10,6 +10,7 @@ module noc_input #(parameter int INPUT = 0, BOARD_COLUMNS = 4, BOARD_ROWS = 4,
   input  noc_pkg::link_t link,
   output logic [2:0] credits,            // a place is free, for each class
   output logic wrong_number,
+  output logic holds,                    // a packet, or a place to give back
   // to the outputs
   input  logic [17:0] room,              // outputs with room and not taken, for each class
   output logic [5:0] wants,              // the chosen packet may leave by these outputs
@@ -83,6 +84,8 @@ module noc_input #(parameter int INPUT = 0, BOARD_COLUMNS = 4, BOARD_ROWS = 4,
       assign credits[k] = leaves;
     end
   end
+
+  assign holds = pending != 0 || to_free != 0;
 
   // --- The choice: the highest class with a packet for an output with room.
   logic [2:0] possible;

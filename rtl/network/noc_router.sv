@@ -5,7 +5,8 @@
 // the link in g + 1; the next router writes it into a buffer and finds its output in this cycle, and
 // may grant it in g + 2. A free place is signalled while the last flit is on the link.
 module noc_router #(parameter int BOARD_COLUMNS = 4, BOARD_ROWS = 4, DATA_PLACES = 2,
-                    PACKET_FLITS = 32, DRAM_REQUESTS = 16) (
+                    PACKET_FLITS = 32, DRAM_REQUESTS = 16,
+                    INPUT_PLACES = DATA_PLACES) (   // more behind a border of a chip
   input  logic clock, reset,
   input  logic [7:0] x, y,               // the position on the board, constant
   input  logic has_dram,
@@ -15,7 +16,8 @@ module noc_router #(parameter int BOARD_COLUMNS = 4, BOARD_ROWS = 4, DATA_PLACES
   input  logic [17:0] out_credits,       // for each output and class; without effect for output 0
   input  logic [2:0] allowed,            // output 0 may grant a packet, for each class
   output logic [2:0] granted,            // output 0 grants a packet in this cycle
-  output logic wrong_number);            // a packet was lost or repeated on a link
+  output logic wrong_number,             // a packet was lost or repeated on a link
+  output logic holds);                   // an input has a packet, or a place to give back
 
   logic [767:0] flits;
   logic [95:0] crcs;
@@ -31,6 +33,8 @@ module noc_router #(parameter int BOARD_COLUMNS = 4, BOARD_ROWS = 4, DATA_PLACES
   logic [35:0] wants, grants;            // wants input by input, grants output by output
   assign granted = granted_kinds[2:0];
   assign wrong_number = wrong[5:1] != 0;
+  logic [5:0] held;
+  assign holds = held != 0;
 
   for (genvar i = 0; i < 6; i++) begin : inputs
     logic [5:0] mine;
@@ -38,9 +42,10 @@ module noc_router #(parameter int BOARD_COLUMNS = 4, BOARD_ROWS = 4, DATA_PLACES
       assign mine[o] = grants[6 * o + i];
     end
     noc_input #(.INPUT(i), .BOARD_COLUMNS(BOARD_COLUMNS), .BOARD_ROWS(BOARD_ROWS),
-                .DATA_PLACES(DATA_PLACES), .PACKET_FLITS(PACKET_FLITS)) port (.clock, .reset, .x, .y,
+                .DATA_PLACES(INPUT_PLACES), .PACKET_FLITS(PACKET_FLITS)) port (.clock, .reset, .x, .y,
       .has_dram, .link(in[noc_pkg::LinkBits * i +: noc_pkg::LinkBits]),
-      .credits(in_credits[3 * i +: 3]), .wrong_number(wrong[i]), .room(room_of_class),
+      .credits(in_credits[3 * i +: 3]), .wrong_number(wrong[i]), .holds(held[i]),
+      .room(room_of_class),
       .wants(wants[6 * i +: 6]), .kind(kinds[2 * i +: 2]), .granted(mine),
       .flit(flits[128 * i +: 128]), .crc(crcs[16 * i +: 16]), .tail(tails[i]),
       .sent_kind(sent_kinds[2 * i +: 2]));

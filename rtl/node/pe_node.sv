@@ -4,7 +4,8 @@
 // banks is not here.
 module pe_node #(parameter int ARRAY = 1,   // 0: a PE without the array
                  CHIP_COLUMNS = 4, CHIP_ROWS = 4, BOARD_CHIP_COLUMNS = 1,
-                 BOARD_CHIP_ROWS = 1, DATA_PLACES = 2, PACKET_FLITS = 32, SRAM_BYTES = 131072,
+                 BOARD_CHIP_ROWS = 1, DATA_PLACES = 2, INPUT_PLACES = DATA_PLACES,
+                 PACKET_FLITS = 32, SRAM_BYTES = 131072,
                  parameter longint DRAM_BYTES = 64'h8000_0000) (
   input  logic clock, reset,
   input  logic [7:0] x, y, corner_x, corner_y,   // constant: this PE, and the chip's first PE
@@ -37,19 +38,20 @@ module pe_node #(parameter int ARRAY = 1,   // 0: a PE without the array
   // --- The router.
   noc_pkg::link_t to_router, to_dma;
   logic [2:0] send_credits, allowed, granted;
-  logic wrong_number, has_dram;
+  logic wrong_number, has_dram, holds;
   assign has_dram = x == corner_x && y == corner_y;
   noc_router #(.BOARD_COLUMNS(CHIP_COLUMNS * BOARD_CHIP_COLUMNS),
                .BOARD_ROWS(CHIP_ROWS * BOARD_CHIP_ROWS), .DATA_PLACES(DATA_PLACES),
-               .PACKET_FLITS(PACKET_FLITS))
+               .PACKET_FLITS(PACKET_FLITS), .INPUT_PLACES(INPUT_PLACES))
     router (.clock, .reset, .x, .y, .has_dram, .in({in, to_router}),
             .in_credits({in_credits, send_credits}), .out({out, to_dma}),
-            .out_credits({out_credits, 3'd0}), .allowed, .granted, .wrong_number);
+            .out_credits({out_credits, 3'd0}), .allowed, .granted, .wrong_number, .holds);
 
   // --- The DMA.
   logic dma_write_register, array_write_register;
   logic [31:0] dma_register, array_register;
   logic dma_event, array_event, dma_empty, dma_serving, dma_receiving;
+  logic dma_sending;
   logic dma_access, dma_read, dma_write;
   logic [16:0] dma_address;
   logic [5:0] dma_bytes;
@@ -63,8 +65,8 @@ module pe_node #(parameter int ARRAY = 1,   // 0: a PE without the array
     dma (.clock, .reset, .x, .y, .corner_x, .corner_y, .pe, .chip,
          .register_read(register_read && !select_array), .register_write(dma_write_register),
          .register_offset, .register_wdata, .register_rdata(dma_register), .event_set(dma_event),
-         .empty(dma_empty), .done, .serving(dma_serving), .receiving(dma_receiving), .count,
-         .count_index, .first_error(error),
+         .empty(dma_empty), .done, .serving(dma_serving), .receiving(dma_receiving),
+         .sends(dma_sending), .count, .count_index, .first_error(error),
          .port_access(dma_access), .port_read(dma_read), .port_write(dma_write),
          .port_address(dma_address), .port_bytes(dma_bytes), .port_wdata(dma_wdata),
          .port_rdata(rdata), .wrong_number, .dram_wrong_crc, .dram_wrong_number, .send(to_router), .send_credits,
@@ -103,8 +105,9 @@ module pe_node #(parameter int ARRAY = 1,   // 0: a PE without the array
     .bank_wdata, .bank_rdata);
 
   assign moves = dma_access;
-  assign busy = !dma_empty || dma_serving || dma_receiving || to_router.valid || to_dma.valid ||
-                array_busy || out_valid != 0;
+  // Without `busy` nothing changes until a register is written, a flit or a credit arrives.
+  assign busy = !dma_empty || dma_serving || dma_receiving || dma_sending || dma_event || holds ||
+                to_router.valid || to_dma.valid || array_busy || out_valid != 0;
   logic [4:0] out_valid;
   for (genvar i = 0; i < 5; i++) begin : links
     assign out_valid[i] = out[152 * i + 151];

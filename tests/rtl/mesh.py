@@ -31,9 +31,10 @@ def compile_mesh(folder: Path, columns: int, rows: int, *, arrays: bool = False)
         *("verilator", "--cc", "--exe", "--build", "-j", "2", "--hierarchical", "--assert", "-O3"),
         *("--x-assign", "fast", "-Wno-fatal", "--Mdir", str(folder), "-o", PROGRAM, "--top-module", "mesh"),
         *(f"+define+MESH_{name}={value}" for name, value in sizes.items()),
-        *("-CFLAGS", f"-O2 -DVL_USER_STOP -DCOLUMNS={columns} -DROWS={rows}"),
+        *("-CFLAGS", f"-O2 -DVL_USER_STOP -DCOLUMNS={columns} -DROWS={rows} -I{RTL / 'device'}"),
         *map(str, sources()),
-        *(str(bench / name) for name in ("mesh_node.sv", "mesh_sram.sv", "mesh.sv", "mesh_main.cpp", "dram.cpp")),
+        *(str(bench / name) for name in ("mesh_node.sv", "mesh_sram.sv", "mesh.sv", "mesh_main.cpp")),
+        str(RTL / "device" / "dram.cpp"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

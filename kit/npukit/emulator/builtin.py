@@ -25,7 +25,7 @@ from npukit.emulator.messages import last_messages
 from npukit.emulator.patience import Patience
 from npukit.emulator.process import WorkerProcess
 from npukit.emulator.program import address_of, load_segments, stack_and_code, where
-from npukit.emulator.rtl import Waves
+from npukit.emulator.rtl import NETWORK, Waves
 from npukit.emulator.schedule import Schedule
 from npukit.emulator.trace_records import TraceRecords
 from npukit.emulator.waiting import Senders, Waiting, chain_of_waits
@@ -269,6 +269,7 @@ class Emulator:
             faults=self._plan.for_worker(self._board) if self._plan else None,
             debug=self._debugged,
             flash=self._flash,
+            network=str(self._rtl[NETWORK]) if NETWORK in self._rtl else None,
         )
         for image in self._images:
             self._load(image)
@@ -328,7 +329,8 @@ class Emulator:
         return outcome
 
     def _fault(self, fault: dict[str, Any]) -> NpukitError:
-        programs = AddressNames(self._elf, [slot.name for slot in self._board.accelerator if slot.base is not None])
+        names = [slot.name for slot in self._board.accelerator if slot.base is not None]
+        programs = AddressNames(self._elf, [*names, NETWORK])
         notes, layer = self._worker.ask("notes")[0]["notes"], self._layer(fault)
         return explain({**fault, "now": self._now}, self._names(fault["pe"]), programs, notes, layer)
 

@@ -1,6 +1,7 @@
-"""Accelerators in RTL: Verilog, compiled by Verilator to a library for the built-in emulator, in the user's cache.
+"""Accelerators and network in RTL: Verilog, compiled by Verilator to libraries for the built-in emulator, in the
+user's cache.
 
-The emulator runs the library beside the accelerator's C model. Bytes and cycles of every work must be equal.
+The emulator runs the library beside its C model. Bytes and cycles must be equal.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from npukit.board.board import AcceleratorSlot, Board
+from npukit.board.board import AcceleratorSlot, Board, Grid
 from npukit.data import data_folder
 from npukit.errors import NpukitError
 from npukit.host.programs import find_program, run
@@ -26,7 +27,14 @@ COMPILERS = ("c++", "g++", "clang++")
 GET_COMPILER = "apt install g++"
 OTHER_WAY = "--on emulator, with the C models"
 
+NETWORK = "network"
+"""The library of a board's network, beside those of its accelerators."""
 _ARRAY, _ARRAY_BOARD = "mac_array", "pe-mesh"
+_NETWORK_FOLDERS = ("network", "dma", "node")
+_NETWORK_PROGRAMS = ("network.cpp", "dram.cpp", "chip_links.cpp")
+_OF_CHIP_LINKS = ("chip_hop_cycles", "chip_links_per_border", "chip_link_bytes_per_cycle", "border_packets")
+_FREE_OF_NETWORK = ("base", "dram_bytes", *_OF_CHIP_LINKS)
+"""Figures of the network that the RTL takes from the board. All others are those of the RTL's own board."""
 _SECONDS = 600
 _VERILATE = ("--cc", "--assert", "-O3", "--x-assign", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
 _COMPILE = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")
@@ -41,14 +49,17 @@ _MOST_MESSAGE = 2000
 
 @dataclass(frozen=True)
 class Rtl:
-    """An accelerator in Verilog: the folder of its sources, the top module, and values of the module's parameters.
-    `waves`: for a library with waveforms, a slower library."""
+    """An accelerator or network in Verilog: the folder of its sources, the top module, and values of the module's
+    parameters. `waves`: for a library with waveforms, a slower library. `more`: further folders of sources.
+    `programs`: the files in C++ around the module, in the folder `device` of the RTL."""
 
     name: str
     folder: Path
     top: str
     parameters: Mapping[str, int] = field(default_factory=dict)
     waves: bool = False
+    more: tuple[Path, ...] = ()
+    programs: tuple[str, ...] = ("device.cpp",)
 
     @property
     def extras(self) -> tuple[tuple[str, ...], ...]:
@@ -56,8 +67,9 @@ class Rtl:
         return _WAVES if self.waves else _NO_WAVES
 
     def sources(self) -> list[Path]:
-        """The files of the folder, packages first."""
-        found = (path for path in self.folder.iterdir() if path.suffix in _SUFFIXES)
+        """The files of the folders, packages first."""
+        files = (path for folder in (self.folder, *self.more) for path in folder.iterdir())
+        found = (path for path in files if path.suffix in _SUFFIXES)
         return sorted(found, key=lambda path: ("_pkg" not in path.name, path.name))
 
 
@@ -79,13 +91,13 @@ class Waves:
 def rtl_libraries(
     board: Board, plugins: Mapping[str, Path], progress: Progress = SILENT, *, waves: bool = False
 ) -> dict[str, Path]:
-    """The libraries of the board's accelerators in RTL, by accelerator. An error if there is none. `plugins`: folders
-    of Verilog from plug-ins. `waves`: libraries with waveforms."""
-    found = [rtl_of(slot, board, plugins) for slot in board.accelerator if slot.base is not None]
-    libraries = {rtl.name: library_of(replace(rtl, waves=waves), progress) for rtl in found if rtl}
-    if not libraries:
-        raise NpukitError(f"board {board.name} has no accelerator in RTL", tries=[OTHER_WAY])
-    return libraries
+    """The libraries of the board's accelerators in RTL, by accelerator, and of its network as `NETWORK`. An error if
+    there is none. `plugins`: folders of Verilog from plug-ins. `waves`: libraries of accelerators with waveforms."""
+    slots = [rtl_of(slot, board, plugins) for slot in board.accelerator if slot.base is not None]
+    found = [replace(rtl, waves=waves) for rtl in slots if rtl] + [rtl for rtl in [network_of(board)] if rtl]
+    if not found:
+        raise NpukitError(f"board {board.name} has neither accelerator nor network in RTL", tries=[OTHER_WAY])
+    return {rtl.name: library_of(rtl, progress) for rtl in found}
 
 
 def rtl_of(slot: AcceleratorSlot, board: Board, plugins: Mapping[str, Path]) -> Rtl | None:
@@ -95,6 +107,30 @@ def rtl_of(slot: AcceleratorSlot, board: Board, plugins: Mapping[str, Path]) -> 
     _check_figures(slot, board)
     size = sum(memory.size for memory in board.memory)
     return Rtl(_ARRAY, data_folder("rtl") / "array", _ARRAY, {"SRAM_BYTES": size})
+
+
+def network_of(board: Board) -> Rtl | None:
+    """The RTL of the board's network. None for another form of mesh, or other figures than the RTL's."""
+    from npukit.board.board import load_board
+
+    own, noc, mesh = load_board(_ARRAY_BOARD), board.noc, board.mesh
+    size, most = (sum(memory.size for memory in one.memory) for one in (board, own))
+    if noc is None or own.noc is None or noc.shared or mesh.chip_links != own.mesh.chip_links or size > most:
+        return None
+    figures, made = (each.model_dump(exclude=set(_FREE_OF_NETWORK)) for each in (noc, own.noc))
+    if figures != made or len(board.memory) != 1:
+        return None
+    sizes = {f"CHIP_{name}": count for name, count in _grid(mesh.pes).items()}
+    sizes |= {f"BOARD_CHIP_{name}": count for name, count in _grid(mesh.chips).items()}
+    places = noc.border_packets if mesh.chips.columns * mesh.chips.rows > 1 else noc.buffer_packets
+    memories = {"SRAM_BYTES": size, "DRAM_BYTES": noc.dram_bytes}
+    first, *more = (data_folder("rtl") / name for name in _NETWORK_FOLDERS)
+    parameters = {"ARRAY": 0, "INPUT_PLACES": places, **sizes, **memories}
+    return Rtl(NETWORK, first, "pe_node", parameters, more=tuple(more), programs=_NETWORK_PROGRAMS)
+
+
+def _grid(grid: Grid) -> dict[str, int]:
+    return {"COLUMNS": grid.columns, "ROWS": grid.rows}
 
 
 def _check_figures(slot: AcceleratorSlot, board: Board) -> None:
@@ -123,7 +159,7 @@ def library_of(rtl: Rtl, progress: Progress = SILENT) -> Path:
             return folder / name
     if not folders:
         raise NpukitError(f"no folder to keep the RTL of {rtl.name} in: tried {', '.join(map(str, _folders()))}")
-    progress.stage(f"compile the RTL of {rtl.name}, once: half a minute")
+    progress.stage(f"compile the RTL of {rtl.name}, once: a minute")
     with tempfile.TemporaryDirectory(dir=folders[0]) as scratch:
         made = _compile(rtl, verilator, compiler, Path(scratch))
         os.replace(made, folders[0] / name)
@@ -146,20 +182,20 @@ def _compiler() -> str:
 
 def _digest(rtl: Rtl, verilator: str, compiler: str) -> str:
     versions = [_said([program, "--version"], Path(program).name) for program in (verilator, compiler)]
-    words = (_VERILATE, _COMPILE, _DEFINES, rtl.extras, versions, rtl.top, rtl.parameters)
+    words = (_VERILATE, _COMPILE, _DEFINES, rtl.extras, versions, rtl.top, rtl.parameters, rtl.programs)
     digest = hashlib.sha256(str(words).encode())
-    for path in (*rtl.sources(), *sorted(data_folder("rtl").glob("device/*")), _header()):
+    for path in (*rtl.sources(), *sorted(data_folder("rtl").glob("device/*")), *_headers()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _header() -> Path:
-    """`device.h` of the built-in emulator."""
+def _headers() -> tuple[Path, ...]:
+    """`device.h` and `network_device.h` of the built-in emulator."""
     package = find_spec("npukit_emulator")
     folders = list((package and package.submodule_search_locations) or [])
     if not folders:
         raise NpukitError("--on rtl needs the built-in emulator, which is not installed", tries=["npukit doctor"])
-    return Path(folders[0]) / "core" / "device.h"
+    return tuple(Path(folders[0]) / "core" / name for name in ("device.h", "network_device.h"))
 
 
 def _compile(rtl: Rtl, verilator: str, compiler: str, folder: Path) -> Path:
@@ -169,11 +205,11 @@ def _compile(rtl: Rtl, verilator: str, compiler: str, folder: Path) -> Path:
     _said([verilator, *_VERILATE, *named, *parameters, *map(str, rtl.sources())], f"Verilator on the RTL of {rtl.name}")
     runtime = Path(_said([verilator, "--getenv", "VERILATOR_ROOT"], VERILATOR).strip()) / "include"
     device, made = data_folder("rtl") / "device", folder / f"{rtl.name}.so"
-    includes = (folder, runtime, runtime / "vltstd", device, _header().parent)
+    includes = (folder, runtime, runtime / "vltstd", device, _headers()[0].parent)
     words = [
         *(compiler, *_COMPILE, f"-DDEVICE={rtl.name}_device", *(f"-D{define}" for define in (*_DEFINES, *defines))),
         *(f"-I{include}" for include in includes),
-        *map(str, (device / "device.cpp", *sorted(folder.glob("*.cpp")))),
+        *map(str, (*(device / name for name in rtl.programs), *sorted(folder.glob("*.cpp")))),
         *(str(runtime / name) for name in (*_RUNTIME, *runtimes)),
         *("-o", str(made)),
     ]

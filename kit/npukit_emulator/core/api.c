@@ -193,6 +193,17 @@ uint64_t mesh_compared(const struct mesh *mesh)
     return mesh->compared;
 }
 
+const char *mesh_set_network(struct mesh *mesh, const struct network_model *model, const struct device_figure *figures,
+                             uint32_t count)
+{
+    return network_create(mesh, model, figures, count);
+}
+
+uint64_t mesh_messages(const struct mesh *mesh)
+{
+    return mesh->messages;
+}
+
 /* Returns 0 if the board has too many rules. */
 int mesh_add_rule(struct mesh *mesh, uint32_t kind, uint32_t address, uint32_t value)
 {
@@ -375,6 +386,7 @@ void mesh_free(struct mesh *mesh)
         free_image(image);
         image = before;
     }
+    network_end(mesh);
     noc_free(mesh);
     stock_free(mesh);
     free(mesh->pes[0].written);

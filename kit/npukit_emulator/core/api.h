@@ -45,6 +45,12 @@ API void mesh_set_places(struct mesh *mesh, uint32_t register_bytes, uint32_t in
                         uint32_t scratchpad_bytes);
 API void mesh_set_beside(struct mesh *mesh, const struct device_model *model);
 API uint64_t mesh_compared(const struct mesh *mesh);
+
+/* Let a model move the bytes of the network, beside the emulator's own network. mesh_messages(): messages that have
+ * arrived alike in both. */
+API const char *mesh_set_network(struct mesh *mesh, const struct network_model *model,
+                                 const struct device_figure *figures, uint32_t count);
+API uint64_t mesh_messages(const struct mesh *mesh);
 API void mesh_set_lacking(struct mesh *mesh, uint32_t pe);
 
 /* The state of a PE's accelerator, in the order of mesh_add_accelerator(). 0 where the PE has none. */

@@ -54,6 +54,9 @@ static void drop_chains(struct dma *dma)
 static void fail(struct pe *pe, uint32_t error, uint32_t address)
 {
     struct dma *dma = pe->dma;
+    if (dma->error == 0 && error != ERROR_QUEUE_FULL) {
+        network_shows(pe->mesh, pe->number, NETWORK_FAILED, error);
+    }
     dma->error = dma->error != 0 ? dma->error : error;
     pe->error_count++;
     pe->last_error = error;
@@ -61,6 +64,7 @@ static void fail(struct pe *pe, uint32_t error, uint32_t address)
     if (error != ERROR_QUEUE_FULL) {
         drop_chains(dma);
         dma_port_drop(pe);
+        network_shows(pe->mesh, pe->number, NETWORK_WOKEN, 0);
         pe_set_event(pe);
     }
 }
@@ -229,7 +233,8 @@ static void start(struct pe *pe, uint32_t address, uint64_t from)
 {
     struct dma *dma = pe->dma;
     dma->address = address;
-    dma_port_fetch(pe->mesh, pe, (dma->stalled_until > from ? dma->stalled_until : from) + disturb_delay(pe));
+    const uint64_t delay = pe->mesh->network == NULL ? disturb_delay(pe) : 0; /* else as its model */
+    dma_port_fetch(pe->mesh, pe, (dma->stalled_until > from ? dma->stalled_until : from) + delay);
 }
 
 static void drop_first_chain(struct dma *dma)
@@ -251,6 +256,7 @@ void dma_done(struct transfer *transfer)
         return; /* its chain was dropped meanwhile */
     }
     dma->completed++;
+    network_shows(pe->mesh, pe->number, NETWORK_DONE, 0);
     noc_count_flag(pe->mesh, pe->number, transfer->source_flag, transfer, false);
     if (dma->next != 0) {
         start(pe, dma->next, now);
@@ -298,7 +304,7 @@ static uint32_t status(struct pe *pe)
     return (idle ? 0U : STATUS_BUSY) | (dma->error != 0 ? STATUS_ERROR : 0U);
 }
 
-static uint32_t read_dma(struct pe *pe, void *device, uint32_t offset)
+static uint32_t read_shown(struct pe *pe, void *device, uint32_t offset)
 {
     const struct dma *dma = device;
     const uint32_t *flag = flag_at(pe, offset);
@@ -329,10 +335,31 @@ static uint32_t read_dma(struct pe *pe, void *device, uint32_t offset)
     }
 }
 
+/* As read_shown(), but with all counts in their cycles: the search for races shows some late. */
+static uint32_t read_at_once(struct pe *pe, uint32_t offset, uint32_t shown)
+{
+    const uint32_t *flag = flag_at(pe, offset);
+    const struct dma *dma = pe->dma;
+    if (offset == STATUS) {
+        return (dma->chain_count > 0 ? STATUS_BUSY : 0U) | (dma->error != 0 ? STATUS_ERROR : 0U);
+    }
+    return flag != NULL ? *flag : shown;
+}
+
+static uint32_t read_dma(struct pe *pe, void *device, uint32_t offset)
+{
+    const uint32_t shown = read_shown(pe, device, offset);
+    if (pe->mesh->network != NULL) {
+        network_read(pe, offset, read_at_once(pe, offset, shown));
+    }
+    return shown;
+}
+
 static void write_dma(struct pe *pe, void *device, uint32_t offset, uint32_t value)
 {
     struct dma *dma = device;
     uint32_t *flag = flag_at(pe, offset);
+    network_write(pe, offset, value);
     if (flag != NULL) {
         *flag = value;
         races_set_flag(pe, (offset - FLAGS_AT) / 4);

@@ -8,7 +8,7 @@ static bool before(const struct event *a, const struct event *b)
     if (a->time != b->time) {
         return a->time < b->time;
     }
-    return a->rank != b->rank ? a->rank < b->rank : a->sequence < b->sequence;
+    return a->rank != b->rank ? a->rank + 1 < b->rank + 1 : a->sequence < b->sequence;
 }
 
 static void rise(struct event *heap, size_t place, struct event event)

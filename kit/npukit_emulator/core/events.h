@@ -12,6 +12,9 @@
 
 struct mesh;
 
+/* Rank before all others. */
+#define RANK_FIRST UINT32_MAX
+
 struct event {
     uint64_t time;
     uint32_t rank; /* order of events at the same cycle, lowest first */

@@ -14,6 +14,7 @@
 #include "device.h"
 #include "events.h"
 #include "harm.h"
+#include "network_device.h"
 #include "pe.h"
 #include "trace.h"
 
@@ -57,6 +58,15 @@ void beside_settle(struct device_host *host);
 void port_use(struct pe *pe, uint64_t from, uint64_t cycles);
 uint64_t port_used(const struct pe *pe, uint64_t from, uint64_t to);
 void port_forget(struct pe *pe);
+
+/* network_beside.c: a network in RTL, with the emulator's network beside. Without such a network nothing happens. */
+const char *network_create(struct mesh *mesh, const struct network_model *model, const struct device_figure *figures,
+                           uint32_t count);
+void network_end(struct mesh *mesh);
+void network_shows(struct mesh *mesh, uint32_t pe, enum network_event event, uint32_t number);
+void network_takes_port(const struct pe *pe, uint64_t cycles);
+void network_write(const struct pe *pe, uint32_t offset, uint32_t value);
+void network_read(const struct pe *pe, uint32_t offset, uint32_t value);
 
 /* timer.c */
 const char *timer_attach(struct pe *pe);
@@ -254,6 +264,8 @@ struct mesh {
     char fault_what[128];
     uint64_t fault_since;
     struct noc *noc;
+    struct network_host *network; /* 0: no network in RTL */
+    uint64_t messages; /* landings equal in RTL and in the emulator's network */
     struct flash *flash;
     struct trace *trace;
     uint32_t end;

@@ -99,6 +99,8 @@ void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag, const struct 
         return;
     }
     mesh->pes[pe].flags[flag]++;
+    network_shows(mesh, pe, NETWORK_COUNTED, flag);
+    network_shows(mesh, pe, NETWORK_WOKEN, 0);
     races_counted(&mesh->pes[pe], flag, transfer, arrived);
     pe_set_event(&mesh->pes[pe]);
 }

@@ -79,6 +79,10 @@ void dma_done(struct transfer *transfer);
 /* An error of the network at a PE's router. */
 void dma_report(struct pe *pe, uint32_t error);
 
+/* network_beside.c: bytes of a message that has arrived; the end of their comparison at a PE. */
+void network_compare(struct mesh *mesh, uint32_t place, uint32_t address, const uint8_t *data, uint32_t bytes);
+void network_landed(struct mesh *mesh, struct place to, const struct transfer *transfer);
+
 /* Increment a flag: a message has `arrived`, or has left its source. */
 void noc_count_flag(struct mesh *mesh, uint32_t pe, uint32_t flag, const struct transfer *transfer, bool arrived);
 

@@ -102,26 +102,30 @@ static bool writes_code(struct mesh *mesh, const struct transfer *transfer, stru
 }
 
 /* Write the part of a row that later rows do not overwrite: all of the last row, otherwise the bytes before or behind
- * the next row. */
-static void put_row(const struct transfer *transfer, uint32_t row, uint8_t *to)
+ * the next row. With a network in RTL the bytes are there, and are compared. */
+static void put_row(struct mesh *mesh, const struct transfer *transfer, uint32_t row, struct place place)
 {
+    uint64_t size;
     const int64_t bytes = transfer->row_bytes, stride = transfer->destination_stride;
     const bool covered = row + 1 < transfer->rows && stride > -bytes && stride < bytes;
     const int64_t from = covered && stride < 0 ? bytes + stride : 0;
     const int64_t end = covered && stride >= 0 ? stride : bytes;
-    memcpy(to + from, row_data(transfer, row) + from, (size_t)(end - from));
+    const uint8_t *data = row_data(transfer, row) + from;
+    if (mesh->network != NULL) {
+        network_compare(mesh, place.pe, place.address + (uint32_t)from, data, (uint32_t)(end - from));
+    } else {
+        memcpy(noc_memory(mesh, place.pe, &size) + place.address + from, data, (size_t)(end - from));
+    }
 }
 
 static void put_data(struct mesh *mesh, const struct transfer *transfer, struct place to)
 {
-    uint64_t bytes;
-    uint8_t *memory = noc_memory(mesh, to.pe, &bytes);
     for (uint32_t row = 0; row < transfer->rows && transfer->row_bytes > 0; row++) {
         const int64_t address = to.address + (int64_t)row * transfer->destination_stride;
         if (writes_code(mesh, transfer, to, address)) {
             return;
         }
-        put_row(transfer, row, memory + address);
+        put_row(mesh, transfer, row, (struct place){to.pe, (uint32_t)address});
         if (!noc_is_dram(to.pe)) {
             shadow_written(&mesh->pes[to.pe], (uint32_t)address, transfer->row_bytes);
         }
@@ -130,6 +134,7 @@ static void put_data(struct mesh *mesh, const struct transfer *transfer, struct 
         const int64_t low = lowest(to.address, transfer->rows, transfer->destination_stride);
         const int64_t high = low + (int64_t)(transfer->rows - 1) * distance(transfer->destination_stride);
         blocks_forget(&mesh->pes[to.pe], (uint32_t)low, (uint32_t)high + transfer->row_bytes);
+        network_landed(mesh, to, transfer);
     }
 }
 
@@ -161,6 +166,7 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
     take_data(mesh, transfer);
     noc_note(mesh, NOTE_ARRIVED, transfer, place);
     put_data(mesh, transfer, place);
+    mesh->messages += mesh->network != NULL ? 1 : 0;
     races_land(transfer, place);
     trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
                                              transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes,

@@ -19,7 +19,7 @@ void port_forget(struct pe *pe)
     const uint64_t before = first_begin(pe);
     size_t kept = 0;
     for (size_t i = 0; i < pe->port_use_count; i++) {
-        if (pe->port_uses[i].to > before) {
+        if (pe->port_uses[i].to >= before) { /* the cycle before is not over for clocked devices */
             pe->port_uses[kept++] = pe->port_uses[i];
         }
     }
@@ -34,6 +34,7 @@ void port_use(struct pe *pe, uint64_t from, uint64_t cycles)
     if (pe->port_use_count == pe->port_use_room) {
         port_forget(pe);
     }
+    network_takes_port(pe, cycles);
     pe->port_uses = grow(pe->port_uses, &pe->port_use_room, pe->port_use_count + 1, sizeof *pe->port_uses);
     pe->port_uses[pe->port_use_count++] = (struct port_use){from, from + cycles};
 }

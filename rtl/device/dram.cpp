@@ -127,7 +127,7 @@ Dram::Packet Dram::next_packet(std::vector<Piece> &pieces, bool &last) {
     pieces.push_back({at, int(bytes)});
     for (uint32_t i = 0; i < bytes; i += 16) {
       Flit flit = {};
-      for (uint32_t j = i; j < std::min(bytes, i + 16); j++) flit.bytes[j - i] = byte(at + j);
+      for (uint32_t j = i; j < std::min(bytes, i + 16); j++) flit.bytes[j - i] = load(at + j);
       packet.flits.push_back(flit);
     }
   }
@@ -193,7 +193,7 @@ void Dram::choose(long cycle) {
     uint32_t to = address + row * field(header, 96, 32);
     pieces.push_back({to, int(bytes)});
     for (uint32_t i = 0; i < bytes; i++) {
-      if (at + i / 16 < packet.flits.size()) byte(to + i) = packet.flits[at + i / 16].bytes[i % 16];
+      if (at + i / 16 < packet.flits.size()) store(to + i, packet.flits[at + i / 16].bytes[i % 16]);
     }
     at += (bytes + 15) / 16;
   }
@@ -272,7 +272,7 @@ void Dram::end(long cycle, const Link &link, int credits) {
         uint32_t rows = field(header, 57, 5), bytes = field(header, 48, 9);
         for (uint32_t row = 0; row < rows; row++, at += (bytes + 15) / 16) {
           for (uint32_t i = 0; i < bytes && at + i / 16 < arriving.size(); i++)
-            byte(field(header, 64, 32) + row * field(header, 96, 32) + i) = arriving[at + i / 16].bytes[i % 16];
+            store(field(header, 64, 32) + row * field(header, 96, 32) + i, arriving[at + i / 16].bytes[i % 16]);
         }
       }
     } else if (link.tail) used = arrived(cycle + 1);

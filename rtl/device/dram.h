@@ -22,7 +22,10 @@ class Dram {
 public:
   void reset();
   void clear() { pages.clear(); }
-  uint8_t &byte(uint32_t address);
+  virtual ~Dram() = default;
+  virtual uint8_t load(uint32_t address) { return byte(address); }
+  virtual void store(uint32_t address, uint8_t value) { byte(address) = value; }
+  uint8_t &byte(uint32_t address);                      // of the own memory
   Link begin(long cycle, int &credits);                 // credits for output 5, a bit for each class
   void end(long cycle, const Link &link, int credits);  // credits for input 5
   bool wrong_crc = false, wrong_number = false;         // an error in this cycle
