@@ -1,8 +1,8 @@
-"""Networks whose MAC arrays run in RTL, beside the C models with the cycles of the hardware manual.
+"""Networks with MAC arrays and network in RTL, beside the C models with the cycles of the hardware manual.
 
-    python benchmarks/rtl/manual.py [FOLDER_OF_MODELS] [--frames 2]
+    python benchmarks/rtl/manual.py [FOLDER_OF_MODELS] [--frames 2] [--only TEXT]
 
-`works`: commands that `npukit validate --on rtl` compared in bytes and cycles. `seconds`: of that validation. Exit
+`works`, `messages`: compared by `npukit validate --on rtl` in bytes and cycles. `seconds`: of the validation. Exit
 status 1 if a figure differs.
 """
 
@@ -33,7 +33,8 @@ runs_on = ["emulator"]
 chips = { columns = 2, rows = 1 }
 pes = { columns = 4, rows = 4 }
 """
-HEADINGS = ("network", "frames", "latency: manual", "RTL", "interval: manual", "RTL", "difference", "works", "seconds")
+_CYCLES = ("latency: manual", "RTL", "interval: manual", "RTL", "difference")
+HEADINGS = ("network", "frames", *_CYCLES, "works", "messages", "seconds")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Row:
 
 ROWS = (
     Row("digits, 1 PE", DIGITS, 1),
+    Row("digits, 4 PEs", DIGITS, 4),
+    Row("digits, 16 PEs", DIGITS, 16),
     Row("digits, 16 PEs, a batch", DIGITS, 16, "throughput"),
     Row("digits, two chips", DIGITS, 32, "throughput", TWO_CHIPS),
     Row("KWS, 1 PE", KWS, 1),
@@ -63,10 +66,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path, nargs="?", help="folder of further networks")
     parser.add_argument("--frames", type=int, default=2)
+    parser.add_argument("--only", default="", help="rows with this text in their title")
     given = parser.parse_args()
     _compile()
     print(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
-    differing = sum([_print(row, given.models, given.frames) for row in ROWS])
+    differing = sum([_print(row, given.models, given.frames) for row in ROWS if given.only in row.title])
     sys.exit(1 if differing else 0)
 
 
@@ -110,6 +114,7 @@ def _cells(row: Row, model: Path, folder: Path, frames: int) -> Iterator[str]:
     begun = time.monotonic()
     found = api.validate(built.folder, on="rtl", cases=1)
     yield f"{found.rtl_works:,}" if found.passed else "NO"
+    yield f"{found.rtl_messages:,}"
     yield f"{time.monotonic() - begun:.0f}"
 
 

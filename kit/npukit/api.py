@@ -262,7 +262,7 @@ def validate(
     with waveforms.naming(built, in_run), open_target(built, on, emulation, shown) as target:
         found = compare(target, net, built.plan(), chosen, schedule, shown)
         check_memory(target.session, built)
-        found = replace(located(target, net, built.plan(), chosen, found), rtl_works=target.rtl_works)
+        found = located(target, net, built.plan(), chosen, found).with_rtl(target.in_rtl)
     found = replace(found, waves=(files or waveforms.written(built, in_run)) if waves else None)
     keep_results(built, shown, validation=found.to_json())
     return found

@@ -111,8 +111,7 @@ class EmulatedBoard:
             self._set_core(**core)
         for accelerator in accelerators:
             self._attach(**accelerator)
-        if network:
-            self._set_network(network, flash)
+        self._set_network(network, flash)
         for rule in rules:
             self._add_rule(*rule)
         for pe in dead_pes:
@@ -183,7 +182,9 @@ class EmulatedBoard:
         for pe in lacking:
             self._core.mesh_set_lacking(self._mesh, self._pe(pe))
 
-    def _set_network(self, library: str, flash: Flash | None) -> None:
+    def _set_network(self, library: str | None, flash: Flash | None) -> None:
+        if library is None:
+            return
         if flash:
             raise CannotStart("a network in RTL does not run on a board that starts from flash")
         model = self._model("network", library)

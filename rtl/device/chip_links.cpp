@@ -101,15 +101,10 @@ void Border::end(uint64_t cycle, uint32_t number, const LinkWires &sent, int fac
   router.incoming = {};
 }
 
-bool Border::busy(uint32_t number) const {
-  const Router &router = routers[number];
-  return !router.crossing.empty() || !router.back.empty();
-}
-
 bool Border::idle() const {
-  for (uint32_t i = 0; i < routers.size(); i++) {
-    const Router &router = routers[i];
-    if (busy(i) || !router.freed.empty()) return false;
+  for (const Router &router : routers) {
+    if (is_valid(router.arriving) || router.credits || !router.crossing.empty()) return false;
+    if (!router.back.empty() || !router.freed.empty()) return false;
     for (auto &waiting : router.waiting) if (!waiting.empty()) return false;
   }
   return true;

@@ -22,8 +22,7 @@ class Border {
   void end(uint64_t cycle, uint32_t router, const LinkWires &sent, int facing_credits);
   int credits(uint32_t router) const { return routers[router].credits; }
   const LinkWires &arriving(uint32_t router) const { return routers[router].arriving; }
-  bool busy(uint32_t router) const;            // something will happen without a further flit or credit
-  bool idle() const;
+  bool idle() const;                           // nothing happens without a further flit or credit
 
  private:
   struct Packet {

@@ -51,6 +51,20 @@ class EmulatorCounters:
     device_errors: int
 
 
+@dataclass(frozen=True)
+class Compared:
+    """The parts of a board in RTL. `works`: of their accelerators. `messages`: that have arrived; None without the
+    network in RTL. All equal to the C models' in bytes and cycles."""
+
+    parts: tuple[str, ...]
+    works: int
+    messages: int | None
+
+    def since(self, before: Compared) -> Compared:
+        messages = None if self.messages is None else self.messages - (before.messages or 0)
+        return Compared(self.parts, self.works - before.works, messages)
+
+
 class Emulator:
     """A board that runs its images. As a link transport: the byte stream of the root PE's UART.
 
@@ -63,7 +77,8 @@ class Emulator:
 
     `models`: models of accelerators outside npukit, by the accelerator's name: C files, or shared libraries compiled
     from them, with a `const struct device_model NAME_device` (`npukit_emulator/core/device.h`). `dram`: initial
-    contents of the DRAM of these `chips`. `rtl`: libraries of accelerators in RTL (`rtl.py`), by name.
+    contents of the DRAM of these `chips`. `rtl`: libraries of accelerators and network in RTL (`rtl.py`), by
+    name.
     """
 
     _debugged: int | None = None
@@ -185,9 +200,10 @@ class Emulator:
         """Start or stop the trace. `marks`: by PE the instructions whose execution is recorded, given once."""
         self._worker.ask("trace", on=on, marks=[(pe, sorted(addresses)) for pe, addresses in marks.items()])
 
-    def compared(self) -> int:
-        """Works of accelerators in RTL so far, equal to the C models' in bytes and cycles."""
-        return self._worker.ask("compared")[0]["count"]
+    def compared(self) -> Compared:
+        """What the RTL has done so far, equal to the C models' in bytes and cycles."""
+        reply, _ = self._worker.ask("compared")
+        return Compared(tuple(self._rtl), reply["count"], reply["messages"] if NETWORK in self._rtl else None)
 
     def traced(self) -> TraceRecords:
         """Trace records since the last call."""

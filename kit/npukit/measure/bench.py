@@ -100,6 +100,9 @@ class Bench:
     manual: Bench | None = None
     """The same frames with the C models, by the hardware manual's cycles. None except for a measurement in RTL."""
 
+    rtl_parts: tuple[str, ...] = ()
+    """The parts of the board in RTL."""
+
     def to_json(self) -> dict[str, Any]:
         rows = frame_table.to_json(self.frame) if self.frame else []
         told = {**asdict(replace(self, timeline=None, frame=None, manual=None)), "frame": rows}
@@ -120,6 +123,7 @@ class Bench:
         frame = frame_table.from_json(found["frame"]) if found["frame"] else None
         manual = cls.from_json(found["manual"]) if found.get("manual") else None
         parts = {"layers": layers, "pes": pes, "energy": energy, "frame": frame, "manual": manual}
+        parts["rtl_parts"] = tuple(found.get("rtl_parts", ()))
         return cls(**{**found, **parts})
 
 
@@ -165,6 +169,7 @@ def bench(
         energy=_energy(target.board, net, plan, measured, frames_per_second) if target.counts_cycles else (),
         timeline=timeline,
         frame=_frame(timeline, cycles or 0) if timeline else None,
+        rtl_parts=target.in_rtl.parts if target.in_rtl else (),
     )
     return found if target.counts_instructions else _without_instructions(found)
 

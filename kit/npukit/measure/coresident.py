@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from npukit.link.companions import CompanionSession, run_together
@@ -51,10 +51,10 @@ def validate_coresident(
             build = builds[name]
             progress.stage(f"network {name}")
             chosen = first_cases(_golden(build), cases)
-            before = target.rtl_works
+            before = target.in_rtl
             compared = compare(target, build.net(), build.plan(), chosen, seed, progress)
-            works = None if before is None else (target.rtl_works or 0) - before
-            found[name] = replace(compared, rtl_works=works)
+            done = target.in_rtl
+            found[name] = compared.with_rtl(done.since(before) if done and before else None)
     return found
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from npukit.board.board import Board
-from npukit.emulator.builtin import Emulator
+from npukit.emulator.builtin import Compared, Emulator
 from npukit.emulator.debugged import DebuggedEmulator, Debugger
 from npukit.emulator.fault_plan import FaultPlan
 from npukit.emulator.here import usual
@@ -41,7 +41,7 @@ _PATIENT_SECONDS = 86_400.0
 
 
 C_MODELS, RTL = "emulator", "rtl"
-"""The built-in emulator: with C models of accelerators, and with accelerators in RTL beside the models."""
+"""The built-in emulator: with C models alone, and with accelerators and network in RTL beside the models."""
 
 EMULATORS = (C_MODELS, RTL, "renode", "qemu")
 
@@ -79,8 +79,8 @@ class Target:
         return self.session.counters()
 
     @property
-    def rtl_works(self) -> int | None:
-        """Works of accelerators in RTL so far, equal to the C models' in bytes and cycles. None without RTL."""
+    def in_rtl(self) -> Compared | None:
+        """What the RTL has done so far. None without RTL."""
         return self.emulator.compared() if self.emulator and self.name == RTL else None
 
     @property

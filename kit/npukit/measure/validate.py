@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from npukit.display import table
+from npukit.emulator.builtin import Compared
 from npukit.errors import NpukitError
 from npukit.link.session import Session
 from npukit.measure.cases import Cases, filled, sequences, tile_digest
@@ -29,7 +30,7 @@ ALONE = "alone"
 """The path of a layer with separate inputs (`measure/alone.py`)."""
 
 
-_SOMETIMES = ("accuracy", "rtl_works", "waves")
+_SOMETIMES = ("accuracy", "rtl_parts", "rtl_works", "rtl_messages", "waves")
 """Fields of a validation that the JSON has only with a value."""
 
 
@@ -84,8 +85,12 @@ class Validation:
     """The share of cases whose first output agrees with the label, if there are labels."""
     schedules: tuple[int, ...] = ()
     """The seeds of the schedules for the repeated deployed frames: `measure/schedules.py`."""
+    rtl_parts: tuple[str, ...] | None = None
+    """The parts of the board in RTL. None without RTL."""
     rtl_works: int | None = None
     """Works of accelerators in RTL, each equal to the C model's in bytes and cycles. None without RTL."""
+    rtl_messages: int | None = None
+    """Messages of the network in RTL, equal likewise. None without the network in RTL."""
     waves: tuple[str, ...] | None = None
     """Files of waveforms. None unless asked for."""
 
@@ -98,6 +103,11 @@ class Validation:
         title += "" if self.accuracy is None else f"; {self.accuracy:.1%} of the labels are right"
         rows = [(m.case, m.path, m.tensor, m.pe, str(m.index), m.got, m.want) for m in self.mismatches]
         return table(title, ("case", "frame", "tensor", "PE", "index", "got", "want"), rows)
+
+    def with_rtl(self, done: Compared | None) -> Validation:
+        if done is None:
+            return self
+        return replace(self, rtl_parts=done.parts, rtl_works=done.works, rtl_messages=done.messages)
 
     def to_json(self) -> dict[str, Any]:
         told = asdict(self)

@@ -128,10 +128,11 @@ def _show_floors(terminal: Terminal, measured: Bench, floors: Mapping[str, Any])
 
 def _show_manual(terminal: Terminal, measured: Bench, manual: Bench) -> None:
     """Print the cycles of a frame in RTL beside the cycles by the manual's C models."""
+    told = ", ".join(measured.rtl_parts)
     layers = {layer.name: layer.engine for layer in measured.layers}
     rtl, known = _spent(measured), _spent(manual)
     rows = [(name, layers.get(name, ""), *_beside(known.get(name), cycles)) for name, cycles in rtl.items()]
-    terminal.print()
+    terminal.print(f"\nin RTL: {told}")
     terminal.table(("cycles", "engine", ">manual", ">RTL", ">difference"), rows)
 
 

@@ -130,14 +130,19 @@ def _show(terminal: Terminal, found: Validation, of: str = "", again: str = "npu
         )
     if told := _of_schedules(found):
         terminal.print(f"{of}{told}")
-    if found.rtl_works is not None:
-        terminal.print(f"{of}{_of_rtl(found.rtl_works)}")
+    for told in _of_rtl(found):
+        terminal.print(f"{of}{told}")
 
 
-def _of_rtl(works: int) -> str:
-    if not works:
-        return "nothing ran in RTL: every layer runs on the core"
-    return f"accelerators in RTL: {works:,} works, bytes and cycles equal to the manual's model"
+def _of_rtl(found: Validation) -> tuple[str, ...]:
+    """The parts in RTL, and what they have done."""
+    if found.rtl_parts is None:
+        return ()
+    if not found.rtl_works and not found.rtl_messages:
+        return ("nothing ran in RTL: every layer runs on the core, and nothing was sent",)
+    messages = "" if found.rtl_messages is None else f" and {found.rtl_messages:,} messages"
+    told = f"{found.rtl_works:,} works{messages}: bytes and cycles equal to the manual's models"
+    return f"in RTL: {', '.join(found.rtl_parts)}", told
 
 
 def _of_schedules(found: Validation) -> str:
@@ -150,4 +155,5 @@ def _of_schedules(found: Validation) -> str:
         )
     first, last = found.schedules[0], found.schedules[-1]
     named = f"schedule {first}" if first == last else f"schedules {first} to {last}"
-    return f"{named}, with late messages and PEs: equal bit for bit"
+    late = "PEs" if found.rtl_messages is not None else "messages and PEs"
+    return f"{named}, with late {late}: equal bit for bit"
