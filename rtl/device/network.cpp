@@ -188,8 +188,9 @@ class Network {
 
   bool tick() {
     const uint64_t cycle = place->services->now(place->host) - 1;
-    for (auto &border : borders) if (border && !border->idle()) border->begin(cycle);
-    ask_behind_borders();
+    for (uint32_t i = 0; i < borders.size(); i++) {
+      if (borders[i] && !borders[i]->idle()) begin_border(i, cycle);
+    }
     std::vector<uint32_t> now;
     now.swap(due);
     for (uint32_t pe : now) is_due[pe] = false;
@@ -256,17 +257,18 @@ class Network {
     due.push_back(pe);
   }
 
-  // The routers at both ends of a chip link with a flit or a free place.
-  void ask_behind_borders() {
-    for (uint32_t pe = 0; pe < nodes.size(); pe++) {
-      if (!nodes[pe]) continue;
-      for (uint32_t port = 0; port < ToDram; port++) {
-        const Border *border = nodes[pe]->borders[port];
-        const uint32_t along = nodes[pe]->places[port];
-        if (!border) continue;
-        if (border->credits(along)) ask(pe);
-        if (border->arriving(along)[Wires - 1] >> 7) ask(nodes[pe]->neighbours[port]);
-      }
+  // Ask for the routers at both ends of a chip's border with a flit or a free place.
+  void begin_border(uint32_t number, uint64_t cycle) {
+    Border &border = *borders[number];
+    const uint32_t chip = number / 4, port = number % 4;
+    const bool along_x = port == North || port == South;
+    border.begin(cycle);
+    for (uint32_t place = 0; place < (along_x ? columns : rows); place++) {
+      const uint32_t x = along_x ? place : port == East ? columns - 1 : 0;
+      const uint32_t y = !along_x ? place : port == South ? rows - 1 : 0;
+      const uint32_t pe = (chip * rows + y) * columns + x;
+      if (border.credits(place)) ask(pe);
+      if (border.arriving(place)[Wires - 1] >> 7) ask(nodes[pe]->neighbours[port]);
     }
   }
 

@@ -57,6 +57,7 @@ void events_happen(struct mesh *mesh)
     if (events->count > 0) {
         sink(events->heap, events->count, events->heap[events->count]);
     }
+    mesh->before = mesh->now;
     mesh->now = first.time;
     first.happen(mesh, first.subject);
 }

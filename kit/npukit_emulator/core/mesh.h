@@ -252,7 +252,7 @@ struct mesh {
     struct events events;
     struct pe **queue; /* heap of the running PEs, furthest behind first */
     size_t queue_count;
-    uint64_t now;
+    uint64_t now, before; /* before: `now` before the present event */
     struct uart uart;
     struct rule rules[MOST_RULES];
     uint32_t rule_count;

@@ -112,9 +112,9 @@ static void ask(struct network_host *network, bool rests)
     }
 }
 
-static void on_cycle(struct mesh *mesh, void *subject)
+static void end_cycle(struct network_host *network)
 {
-    struct network_host *network = subject;
+    struct mesh *mesh = network->mesh;
     network->clocked = false;
     if (network->open > 0) {
         compare_events(network);
@@ -127,6 +127,13 @@ static void on_cycle(struct mesh *mesh, void *subject)
     network->rests = !network->model->tick(network->state);
     network->clocked = true;
     events_post(mesh, mesh->now + 1, RANK_FIRST, on_cycle, network);
+}
+
+/* The board's time stands still in the cycles in which nothing happens but a comparison. */
+static void on_cycle(struct mesh *mesh, void *subject)
+{
+    end_cycle(subject);
+    mesh->now = mesh->faulted == NULL ? mesh->before : mesh->now;
 }
 
 /* ---- events of both ---- */
