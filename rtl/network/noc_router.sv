@@ -45,8 +45,7 @@ module noc_router #(parameter int BOARD_COLUMNS = 4, BOARD_ROWS = 4, DATA_PLACES
                 .DATA_PLACES(INPUT_PLACES), .PACKET_FLITS(PACKET_FLITS)) port (.clock, .reset, .x, .y,
       .has_dram, .link(in[noc_pkg::LinkBits * i +: noc_pkg::LinkBits]),
       .credits(in_credits[3 * i +: 3]), .wrong_number(wrong[i]), .holds(held[i]),
-      .room(room_of_class),
-      .wants(wants[6 * i +: 6]), .kind(kinds[2 * i +: 2]), .granted(mine),
+      .room(room_of_class), .wants(wants[6 * i +: 6]), .kind(kinds[2 * i +: 2]), .granted(mine),
       .flit(flits[128 * i +: 128]), .crc(crcs[16 * i +: 16]), .tail(tails[i]),
       .sent_kind(sent_kinds[2 * i +: 2]));
   end
