@@ -53,8 +53,8 @@ class EmulatorCounters:
 
 @dataclass(frozen=True)
 class Compared:
-    """The parts of a board in RTL. `works`: of their accelerators. `messages`: that have arrived; None without the
-    network in RTL. All equal to the C models' in bytes and cycles."""
+    """The parts of a board in RTL. `works`: of their accelerators. `messages`: arrived; None without the network in
+    RTL. All equal to the C models' in bytes and cycles."""
 
     parts: tuple[str, ...]
     works: int
@@ -201,7 +201,7 @@ class Emulator:
         self._worker.ask("trace", on=on, marks=[(pe, sorted(addresses)) for pe, addresses in marks.items()])
 
     def compared(self) -> Compared:
-        """What the RTL has done so far, equal to the C models' in bytes and cycles."""
+        """The work of the RTL so far."""
         reply, _ = self._worker.ask("compared")
         return Compared(tuple(self._rtl), reply["count"], reply["messages"] if NETWORK in self._rtl else None)
 

@@ -80,7 +80,7 @@ class Target:
 
     @property
     def in_rtl(self) -> Compared | None:
-        """What the RTL has done so far. None without RTL."""
+        """The work of the RTL so far. None without RTL."""
         return self.emulator.compared() if self.emulator and self.name == RTL else None
 
     @property

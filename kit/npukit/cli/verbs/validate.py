@@ -135,7 +135,7 @@ def _show(terminal: Terminal, found: Validation, of: str = "", again: str = "npu
 
 
 def _of_rtl(found: Validation) -> tuple[str, ...]:
-    """The parts in RTL, and what they have done."""
+    """The parts in RTL, and their work."""
     if found.rtl_parts is None:
         return ()
     if not found.rtl_works and not found.rtl_messages:
