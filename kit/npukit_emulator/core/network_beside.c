@@ -223,7 +223,7 @@ void network_compare(struct mesh *mesh, uint32_t place, uint32_t address, const 
     for (uint32_t i = 0; i < bytes; i++) {
         const bool written = dram || (wrote != NULL && wrote[address + i] != 0);
         if (memory[i] != data[i] || !written) {
-            TELL(network, noc_router(mesh, place), "address %#x of %s %u holds %#04x by the RTL%s, %#04x by the model",
+            TELL(network, noc_router(mesh, place), "address %#x of %s %u holds 0x%02x by the RTL%s, 0x%02x by the model",
                  address + i, dram ? "DRAM" : "PE", dram ? place - DRAM_OF_CHIP : place, memory[i],
                  written ? "" : ", which has not written", data[i]);
             return;
