@@ -48,6 +48,7 @@ void mesh_alone(struct mesh *mesh, uint32_t number, struct alone_span span, cons
     }
     alone_free(pe);
     pe->alone_layers = calloc(1, sizeof *pe->alone_layers);
+    mesh->alone_pes += count > 0 ? 1 : 0;
     *pe->alone_layers = (struct alone){.begin = span.begin, .end = span.end, .count = count};
     pe->alone_layers->layers = copy(layers, count * sizeof *layers);
     pe->alone_layers->places = pe->alone_layers->first_place = copy(places, place_count * sizeof *places);
@@ -117,6 +118,7 @@ static void ends(struct pe *pe, struct alone *alone, const struct alone_layer *l
     alone->places += layer->inputs + layer->outputs;
     alone->cases = 0;
     alone->done++;
+    pe->mesh->alone_pes -= alone->done == alone->count ? 1 : 0;
 }
 
 /* The PE has reached a marked instruction. */
@@ -146,6 +148,7 @@ void alone_repeat(struct pe *pe)
 void alone_free(struct pe *pe)
 {
     if (pe->alone_layers != NULL) {
+        pe->mesh->alone_pes -= pe->alone_layers->done < pe->alone_layers->count ? 1 : 0;
         free(pe->alone_layers->layers);
         free(pe->alone_layers->first_place);
         free(pe->alone_layers->first_given);

@@ -265,6 +265,7 @@ struct mesh {
     uint64_t fault_since;
     struct noc *noc;
     struct network_host *network; /* 0: no network in RTL */
+    uint32_t alone_pes; /* PEs with layers still to run alone: bytes of messages change on their way */
     uint64_t messages; /* landings equal in RTL and in the emulator's network */
     struct flash *flash;
     struct trace *trace;

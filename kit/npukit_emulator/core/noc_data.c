@@ -166,7 +166,7 @@ static void deliver(struct mesh *mesh, struct transfer *transfer, struct place p
     take_data(mesh, transfer);
     noc_note(mesh, NOTE_ARRIVED, transfer, place);
     put_data(mesh, transfer, place);
-    mesh->messages += mesh->network != NULL ? 1 : 0;
+    mesh->messages += mesh->network != NULL && mesh->alone_pes == 0 ? 1 : 0;
     races_land(transfer, place);
     trace_record(mesh, (struct trace_record){transfer->left_at, mesh->now, TRACE_TRANSFER, transfer->owner->number,
                                              transfer->source.pe, place.pe, transfer->rows * transfer->row_bytes,
