@@ -34,7 +34,7 @@ _NETWORK_FOLDERS = ("network", "dma", "node")
 _NETWORK_PROGRAMS = ("network.cpp", "dram.cpp", "chip_links.cpp")
 _OF_CHIP_LINKS = ("chip_hop_cycles", "chip_links_per_border", "chip_link_bytes_per_cycle", "border_packets")
 _FREE_OF_NETWORK = ("base", "dram_bytes", *_OF_CHIP_LINKS)
-"""Figures of the network that the RTL takes from the board. All others are those of the RTL's own board."""
+"""Figures of the network taken from the board. All others must equal the figures of the RTL's own board."""
 _SECONDS = 600
 _VERILATE = ("--cc", "--assert", "-O3", "--x-assign", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
 _COMPILE = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")
