@@ -35,7 +35,7 @@ MUTANTS = [
     ("dma/dma_flags.sv", "(twice ? 2 : 1)", "(twice ? 1 : 2)", "register 0x.* of the DMA reads as"),
     ("dma/dma_receiver.sv", "count_index = now.flag[5:0]", "count_index = now.flag[5:0] ^ 6'd1", "flag .* alone"),
     ("dma/dma_fetch.sv", "finish = step == 5", "finish = step == 4", ".*"),
-    ("dma/pe_dma.sv", "port_access = fetch_read ||", "port_access =", "taken the port for"),
+    ("dma/pe_dma.sv", "port_access = fetch_read ||", "port_access =", "error 3 of PE 0 shows in the RTL alone"),
 ]
 """File, text and its replacement, words of the difference."""
 
