@@ -115,6 +115,24 @@ int main(void)
         assert words(emulator, 0, 1) == [2 + 1 + 5001 + 1]
 
 
+def test_pes_in_step_wait_for_each_other_at_pipelined_loads_of_registers() -> None:
+    """Loads of a register that concerns other PEs, the first of a block among them: each takes its turn."""
+    source = """
+#include "board.h"
+int main(void)
+{
+    uint32_t value;
+    __asm volatile(".balign 4\\n\\t.rept 520\\n\\tldr %0, [%1]\\n\\t.endr"
+        : "=&r"(value) : "r"(0xE2000100U));
+    RESULTS[0] = 7;
+    return 0;
+}
+"""
+    with running((program(source), (0, 1, 2))) as emulator:
+        run_to_sleep(emulator)
+        assert [words(emulator, pe, 1) for pe in range(3)] == [[7]] * 3
+
+
 @pytest.mark.parametrize("core", ["cortex-m3", "cortex-m4f"])
 def test_cores_differ_in_what_long_products_take(core: str) -> None:
     umull = bytes.fromhex("a1fb0203")

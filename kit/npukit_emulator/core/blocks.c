@@ -203,12 +203,18 @@ static void enter(struct pe *pe, struct block *block, uint32_t address)
     pe->block = block;
 }
 
+/* Cycles of the running block from an instruction on. */
+static uint64_t rest_cycles(const struct pe *pe, const struct progress *done)
+{
+    return (uint64_t)(pe->block->whole.cycles - done->cycles) - (done->cycles == 0 && pe->joined ? 1U : 0U);
+}
+
 /* Continue a block that was left before an instruction: count only the rest. */
 static void enter_rest(struct pe *pe, uint32_t address, uint32_t size)
 {
     pe->expected = address + size;
     const struct progress *done = progress_at(pe, address);
-    pe->cycles += (uint64_t)(pe->block->whole.cycles - done->cycles);
+    pe->cycles += rest_cycles(pe, done);
     pe->instructions += (uint64_t)(pe->block->whole.instructions - done->instructions);
 }
 
@@ -366,7 +372,7 @@ bool blocks_rewind(struct pe *pe, uint32_t pc)
         return false;
     }
     const struct progress *done = progress_at(pe, pc);
-    pe->cycles -= (uint64_t)(pe->block->whole.cycles - done->cycles);
+    pe->cycles -= rest_cycles(pe, done);
     pe->instructions -= (uint64_t)(pe->block->whole.instructions - done->instructions);
     pe->resumed_end = pe->expected;
     pe->expected = pc;
@@ -412,9 +418,7 @@ bool blocks_site_known(struct pe *pe)
 /* The cycle in which an instruction of the running block starts. */
 uint64_t blocks_time_at(const struct pe *pe, uint32_t address)
 {
-    const uint64_t start = pe->cycles - pe->block->whole.cycles;
-    const uint32_t done = progress_at(pe, address)->cycles;
-    return start + done + (done == 0 && pe->joined ? 1 : 0);
+    return pe->cycles - rest_cycles(pe, progress_at(pe, address));
 }
 
 /* The cycle in which the running instruction starts. */
