@@ -17,6 +17,8 @@
 # make link-faults 10,000 faults of packets, none silent; twenty minutes
 # make rtl         the MAC array in SystemVerilog: 10,000 random chains beside the numpy model; then networks beside the
 #                  manual's cycles: make rtl MODELS=FOLDER_OF_MODELS; needs Verilator
+# make rtl-quick   the RTL's part of CI: lint, random chains and loads of a SEED, digits on a PE, and AD on 16 with
+#                  MODELS=FOLDER_OF_MODELS
 # make docs        the site of README, docs/ and the other pages, in out/site; a broken link fails
 # make lint        ruff and pyright
 # make wheel       dist/npukit-*.whl, dist/npukit_emulator-*.whl and dist/npukit_mla-*.whl
@@ -32,6 +34,9 @@ BUILD := out/digits
 # Mutants of the sample.
 MUTANTS := 60
 
+# The first of the random chains and loads of rtl-quick.
+SEED := 0
+
 # Further options of pytest for test and test-all.
 PYTEST :=
 
@@ -41,7 +46,7 @@ JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: area deadlock formal link-faults demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
+.PHONY: area deadlock formal link-faults rtl-quick demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -99,6 +104,25 @@ rtl: $(VENV)/installed-for-development
 	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/random_commands.py
 	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/random_loads.py
 	$(BIN)/python benchmarks/rtl/manual.py $(MODELS)
+
+rtl-quick: $(VENV)/installed-for-development out/mesh/mesh
+	$(BIN)/python -m pytest -q tests/rtl -k nothing_to_warn
+	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/random_commands.py --count 600 --seed $(SEED)
+	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/random_loads.py --loads 4 --seed $(SEED) --program out/mesh/mesh
+	$(foreach each,$(MODEL):1 $(wildcard $(MODELS)/ad01_int8.tflite):16,$(call on_rtl,$(subst :, ,$(each))))
+
+# A network whose commands the RTL and its model run in turn, in bytes and cycles: model, PEs.
+define on_rtl
+$(if $(word 2,$(1)),$(BIN)/npukit build $(word 1,$(1)) --board pe-mesh --pes $(word 2,$(1)) -o out/on-rtl -q
+	$(BIN)/npukit validate out/on-rtl --on rtl
+	$(BIN)/npukit bench out/on-rtl --on rtl
+)
+endef
+
+out/mesh/mesh: $(wildcard rtl/*/*.sv rtl/testbench/*) $(VENV)/installed-for-development
+	mkdir -p out/mesh
+	PYTHONPATH=kit:tests:. $(BIN)/python -c "from pathlib import Path; from rtl.mesh import compile_mesh; \
+		compile_mesh(Path('out/mesh').absolute(), 4, 4)"
 
 figures: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/golden_metrics.py $(MODELS) --write
