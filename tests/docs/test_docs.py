@@ -39,6 +39,7 @@ from helpers import CHECKOUT, first_of
 from npukit.cli.main import app
 from npukit.cli.reference import commands as every_command
 from npukit.cli.reference import reference
+from npukit.measure import check
 
 PACKAGE = CHECKOUT / "kit/npukit"
 FIRST_READ = ("start.md",)
@@ -87,7 +88,10 @@ RUN = sorted(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("page", first_of(RUN, len(FIRST_READ)), ids=lambda page: page.name)
-def test_the_commands_of_a_page_run_and_print_what_it_shows(page: Path, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_run_and_print_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "CHECKED_SECONDS", 10.0)
     text = page.read_text()
     assert text == with_outputs(text, run_commands(page, tmp_path)), "on purpose? tests/docs/pages.py"
     if page.name == "start.md":

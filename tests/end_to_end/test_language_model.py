@@ -18,7 +18,7 @@ from npukit.net.reference import evaluate
 from npukit.project.build_folder import Build
 from npukit.quantize.scales import quantised
 
-SIZES = Sizes(width=64, heads=4, wide=128, blocks=1, tokens=16, shared=2)
+SIZES = Sizes(width=64, heads=4, wide=384, blocks=1, tokens=16, shared=2)
 PES = 4
 """PEs per chip."""
 

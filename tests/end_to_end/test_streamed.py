@@ -237,7 +237,7 @@ def test_little_memory_two_interleaved_frames_and_layouts_that_change(
         measured = bench(target, net, plans[1], cases, BOARD.core.clock_hz, 1, Silent())
     assert found.passed, found.mismatches
     assert found.tiles_checked == 2 * sum(len(pe.tiles) for pe in plans[1].pes), "three cases are two rounds"
-    assert simulate(net, BOARD, plans[1]).latency_cycles == pytest.approx(measured.latency_cycles, rel=0.03)
+    assert simulate(net, BOARD, plans[1]).latency_cycles == pytest.approx(measured.latency_cycles, rel=0.05)
 
 
 @pytest.mark.exhaustive

@@ -98,9 +98,10 @@ def _search_net(search: Search, problem: Problem, preference: CostPreference) ->
 
 
 def _meshes(problem: Problem) -> Iterator[Problem]:
-    """The problem on the root's chip, then on all PEs."""
+    """The problem on the root's chip, if the chip has all engines, then on all PEs."""
     near = tuple(pe for pe in problem.order if problem.board.is_on_roots_chip(pe))
-    return (problem.on(order) for order in dict.fromkeys((near, problem.order)))
+    meshes = (problem.on(order) for order in dict.fromkeys((near, problem.order)))
+    return (each for each in meshes if each.fewest <= len(each.order))
 
 
 def sequential(net: Net, objective: str) -> str:
