@@ -26,6 +26,7 @@
     if (begins) assume (packets_in < PLACES);
     if (arriving) assume (write);
     if (write && 32'(length) == FLITS - 1) assume (write_tail);
+    // The input: proof_input.svh proves it.
     if (known) assume (write && !(arriving && known_now));
     if (write && write_tail) assume (known || (arriving && known_now));
     if (known) assume (known_outputs != 0);

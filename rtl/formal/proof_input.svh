@@ -1,6 +1,7 @@
 // The wait at an input. A packet of data whose outputs are known leaves by all of them within a number of cycles. Its
 // premises: packets have at most 3 flits; an input that is free with a packet is granted within 30 cycles, which
 // proof_output.svh proves of each output; while the packet waits, at most HIGHER grants go to higher classes.
+// The outputs of each packet are known once, with its tail at the latest, for any header: proof_buffer.svh builds on it.
   localparam int HIGHER = 4, WAIT = 30, LENGTH = 3;
   // Wires of the buffer of data.
   (* hierconn *) wire [1:0] \classes[0].buffer.waiting ;
@@ -8,6 +9,8 @@
   (* hierconn *) wire \classes[0].buffer.known_place ;
   (* hierconn *) wire [5:0] \classes[0].buffer.outputs_0 ;
   (* hierconn *) wire [5:0] \classes[0].buffer.outputs_1 ;
+  (* hierconn *) wire \numbers.dropped ;
+  logic told, dropped;                   // the outputs of the packet that arrives; it is thrown away
   (* anyseq *) logic pick;               // follow the packet whose outputs are known in this cycle
   logic started = 0, data_known, follows, inside, fresh, place, own, other;
   logic [1:0] waiting;
@@ -23,6 +26,7 @@
   assign waiting = \classes[0].buffer.waiting ;
   assign head = \classes[0].buffer.head ;
   assign known_place = \classes[0].buffer.known_place ;
+  assign dropped = \numbers.dropped ;
   assign outputs_0 = \classes[0].buffer.outputs_0 ;
   assign outputs_1 = \classes[0].buffer.outputs_1 ;
   assign data_known = known && link.kind == noc_pkg::Data;
@@ -42,6 +46,7 @@
     sent <= reset || grant ? 3'd0 : sent + 3'(active);
     quiet <= reset || grant || taken || !inside ? 6'd0 : quiet + 6'd1;
     fresh <= follows;
+    if (accept) told <= known || (!first && told);
     if (fresh) most <= to_go;
     if (reset) {inside, waited, events, higher} <= 0;
     else if (follows) begin
@@ -59,6 +64,9 @@
       assert (!waiting[0] || outputs_0 != 0);
       assert (!waiting[1] || outputs_1 != 0);
       assert (!active || sent < LENGTH);
+      if (!first && !dropped) assert (told == (list_left == 0));
+      if (accept && link.tail) assert (known || (!first && told));
+      if (known) assert (accept && known_outputs != 0 && !(!first && told));
       // A packet that can leave is offered to all its outputs with room, the highest class first.
       if (!taken && possible[2]) assert (wants == (left[17:12] & room[17:12]));
       else if (!taken && possible[1]) assert (wants == (left[11:6] & room[11:6]));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An input of a router: the number of each packet, its outputs, a buffer for each class, the choice
 // of a class. The outputs of a packet are found while it arrives: with the header, for a multicast
-// with the last flit of the list.
+// with the last flit of the list. A packet that ends before its list goes to output 0.
 module noc_input #(parameter int INPUT = 0, BOARD_COLUMNS = 4, BOARD_ROWS = 4,
                    DATA_PLACES = 2, PACKET_FLITS = 32) (
   input  logic clock, reset,
@@ -37,7 +37,7 @@ module noc_input #(parameter int INPUT = 0, BOARD_COLUMNS = 4, BOARD_ROWS = 4,
   // verilator lint_on UNUSEDSIGNAL
   logic [5:0] header_outputs, list_outputs, list_before, outputs, known_outputs;
   logic [3:0] list_left;
-  logic list_flit, known;
+  logic list_flit, list_ends, ends_early, known;
   assign header = link.flit;
   noc_route #(.BOARD_COLUMNS(BOARD_COLUMNS), .BOARD_ROWS(BOARD_ROWS)) route (.x, .y,
     .to_x(header.x), .to_y(header.y), .dram(header.dram && has_dram), .outputs(header_outputs));
@@ -49,8 +49,10 @@ module noc_input #(parameter int INPUT = 0, BOARD_COLUMNS = 4, BOARD_ROWS = 4,
   assign multicast = link.kind == noc_pkg::Data && header.list_flits != 0;
   assign list_flit = !first && list_left != 0;
   assign outputs = first ? header_outputs : list_before | list_outputs;
-  assign known_outputs = outputs == 0 ? 6'd1 : outputs;
-  assign known = accept && (first ? !multicast : list_left == 1);
+  assign list_ends = first ? !multicast : list_left == 1;
+  assign ends_early = link.tail && !list_ends && (first || list_flit);
+  assign known_outputs = outputs == 0 || ends_early ? 6'd1 : outputs;
+  assign known = accept && (list_ends || ends_early);
   always_ff @(posedge clock) begin
     if (reset) list_left <= 0;
     else if (accept && first) list_left <= multicast ? header.list_flits : 4'd0;

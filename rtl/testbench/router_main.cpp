@@ -19,6 +19,7 @@ void vl_stop(const char *file, int line, const char *) {
 
 struct Packet {
   int kind, input, outputs;
+  int list;                      // flits behind the header until the outputs are known
   long sent;
   std::vector<uint32_t> flits;   // five words each: the flit and 16 bits of CRC
 };
@@ -58,10 +59,14 @@ static Packet random_packet(int input) {
   p.input = input;
   p.outputs = 0;
   int list = 0, flits = 1;
+  bool ends_early = false;
   p.kind = random_word() % 8 < 6 ? 0 : random_word() % 2 + 1;
   if (p.kind == 0) {
     list = random_word() % 3 ? 0 : random_word() % 15 + 1;
     flits = 1 + list + (random_word() % 2 ? random_word() % (32 - list) : 0);
+    // A flipped bit of the header: the packet ends before its list, and goes to output 0.
+    ends_early = random_word() % 8 == 0;
+    if (ends_early) list = random_word() % 15 + 1, flits = random_word() % list + 1;
   } else if (p.kind == 1) flits = 2 + random_word() % 16;
   p.flits.resize(5 * flits);
   for (auto &word : p.flits) word = random_word();
@@ -79,7 +84,9 @@ static Packet random_packet(int input) {
   put(header, 5, 4, p.kind == 1 ? random_word() % 16 : list);
   put(header, 16, 8, list ? 0 : x);
   put(header, 24, 8, list ? 0 : y);
-  if (!list) p.outputs = 1 << route(x, y, dram);
+  p.list = ends_early ? flits - 1 : list;
+  if (ends_early) p.outputs = 1;
+  else if (!list) p.outputs = 1 << route(x, y, dram);
   else {
     int branch[6] = {0x1F, 0x09, 0x1B, 0x03, 0x0F, 0x1F};
     while (!p.outputs) {
@@ -187,9 +194,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 300; i++) {
     int input = i % 6;
     sources[input].queue.push_back(random_packet(input));
-    Packet &p = sources[input].queue.back();
-    int list = p.kind == 0 ? get(p.flits.data(), 5, 4) : 0;
-    lone = now + 2 + list;
+    lone = now + 2 + sources[input].queue.back().list;
     for (int c = 0; c < 60; c++) step(false);
   }
   lone = -1;

@@ -149,7 +149,7 @@ PORT = Proof(
 )
 INPUT = Proof(
     "input",
-    "known data leaves within 561 cycles",
+    "outputs known by the tail; known data leaves in 561 cycles",
     "noc_input",
     "proof_input.svh",
     tuple(f"network/noc_{name}.sv" for name in ("buffer", "input", "list_route", "number", "route")),
@@ -163,6 +163,9 @@ INPUT = Proof(
             "network/noc_input.sv",
             "assign possible[0] = pending[0] &&",
             "assign possible[0] = pending[0] && !pending[2] &&",
+        ),
+        "a packet that ends before its list has no outputs": Change(
+            "network/noc_input.sv", "list_ends || ends_early", "list_ends"
         ),
         "the lowest class first": Change(
             "network/noc_input.sv", "possible[2] ? 3'b100", "possible[0] ? 3'b001 : possible[2] ? 3'b100"

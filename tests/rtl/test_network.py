@@ -29,13 +29,13 @@ from rtl.verilated import is_installed
 pytestmark = pytest.mark.skipif(not is_installed(), reason="Verilator is not installed: the RTL is not simulated")
 LOADS = 8
 INTERVAL, BYTES, SECOND = 2000, 64, 1
-SENT = {0: [10] * 4, 1: [2], 6: [10], 2: [DRAM], 10: [DRAM]}
+SENT = {0: [10, 10, 2, 1, 10], 1: [2], 6: [10], 2: [DRAM], 10: [DRAM]}
 """Places of the messages of some PEs, an interval apart, PE after PE. From the DRAM a message comes to the PE."""
 LINKS = ((1, 4), (2, 4), (6, 1), (10, 1))
 """Routers and ports on the way from PE 0 to PE 10."""
-BITS = ((0, LOST), (0, 3), (0, 17), (0, 20), (0, 24), (0, 26), (0, 40), (0, 130), (1, 5))
-"""Flit and bit: a lost packet; the DRAM, x and y of the place; the sender; the CRC; the first data. Of a message with a
-wrong CRC the emulator writes no byte."""
+BITS = ((0, LOST), (0, 3), (0, 17), (0, 20), (0, 24), (0, 26), (0, 40), (0, 130), (0, 8), (1, 5))
+"""Flit and bit: a lost packet; the DRAM, x and y of the place; the sender; the CRC; a list that the packet does not
+have; the first data. Of a message with a wrong CRC the emulator writes no byte."""
 
 
 class Messages(Load):

@@ -6,7 +6,8 @@
 #include "need.h"
 #include "network.h"
 
-enum { BITS_OF_A_FLIT = 144, BIT_OF_DRAM = 3, FIRST_BIT_OF_X = 16, FIRST_BIT_OF_Y = 24, BIT_BEHIND_Y = 32 };
+enum { BITS_OF_A_FLIT = 144, BIT_OF_DRAM = 3, FIRST_BIT_OF_LIST = 5, BIT_BEHIND_LIST = 9 };
+enum { FIRST_BIT_OF_X = 16, FIRST_BIT_OF_Y = 24, BIT_BEHIND_Y = 32 };
 
 enum fate { PASSES, LOST, THROWN_AWAY };
 
@@ -60,11 +61,26 @@ static bool is_struck(const struct packet *packet)
 
 /* ---- packets with a wrong header ---- */
 
-/* Flip a bit. A header without list names the place, and the packet goes where it says. */
-static void damage(const struct mesh *mesh, struct packet *packet)
+/* Whether this wrong bit makes the list longer than the packet. */
+static bool ends_early(const struct packet *packet, uint32_t bit)
+{
+    return bit >= FIRST_BIT_OF_LIST && bit < BIT_BEHIND_LIST &&
+           (packet->list_flits ^ 1U << (bit - FIRST_BIT_OF_LIST)) >= packet->flits;
+}
+
+/* Flip a bit. A header without list names the place, and the packet goes where it says. A packet with a list longer
+ * than the packet goes to the PE at the router, which knows this with the last flit. */
+static void damage(const struct mesh *mesh, uint32_t pe, struct packet *packet)
 {
     const uint32_t bit = (uint32_t)(packet->transfer->harm.bit % (packet->flits * (uint64_t)BITS_OF_A_FLIT));
     packet->damaged = true;
+    if (ends_early(packet, bit)) {
+        packet->astray = true;
+        packet->to = route_spot(&mesh->figures, pe);
+        packet->to_dram = false;
+        packet->list_flits = packet->flits - 1;
+        return;
+    }
     if (packet->list_flits > 0 || !(bit == BIT_OF_DRAM || (bit >= FIRST_BIT_OF_X && bit < BIT_BEHIND_Y))) {
         return;
     }
@@ -141,7 +157,7 @@ static enum fate fate_of(struct mesh *mesh, uint32_t pe, uint32_t port, struct p
     }
     if (struck && harm->flips) {
         note(mesh, NOTE_DAMAGED, packet);
-        damage(mesh, packet);
+        damage(mesh, pe, packet);
     }
     return PASSES;
 }
@@ -149,13 +165,13 @@ static enum fate fate_of(struct mesh *mesh, uint32_t pe, uint32_t port, struct p
 void link_carry(struct mesh *mesh, uint32_t pe, uint32_t port, uint32_t channel, struct packet *packet, uint64_t from)
 {
     struct buffer *buffer = router_input(mesh, pe, port, channel);
+    const uint64_t begin = from - packet->list_flits, end = begin + packet->flits;
     const enum fate fate = mesh->injection_count == 0 ? PASSES : fate_of(mesh, pe, port, packet);
     if (fate == PASSES) {
-        buffer_add(buffer, packet, from);
-        router_ask(mesh, pe, from);
+        buffer_add(buffer, packet, begin + packet->list_flits);
+        router_ask(mesh, pe, begin + packet->list_flits);
         return;
     }
-    const uint64_t end = from - packet->list_flits + packet->flits;
     buffer_skip(buffer, fate == LOST ? NEVER : end);
     if (fate == THROWN_AWAY) {
         router_ask_before(mesh, pe, port, end);
