@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from math import sqrt
 from typing import Any
 
 from npukit.board.board import load_board
 from rtl.routed import NAMES
-from rtl.synthesis import FLIP_FLOP, NAND2
+from rtl.synthesis import FLIP_FLOP, NAND2, Size
 
 COUNTS = ("cells", "flip_flops", "memory_bits", "nand2")
 MULTIPLIERS, OUTPUT = "multipliers and accumulators", "output stage"
@@ -27,7 +28,8 @@ ROUTED = """
 
 Placed and routed for an LFE5U-85F of speed 8 by Yosys 0.23 and nextpnr (`area.py --ecp5 TOP`), between
 two chains of flip-flops in place of pins (`tests/rtl/routed.py`); the flip-flops of the chains are not
-in the table.
+in the table. *Placed*: the clock is the estimate of nextpnr's placer. *Packed*: no clock is known. The
+critical path shows the instances of its registers.
 """
 ENERGY = """
 ## Energy by the area
@@ -55,6 +57,11 @@ the area within their uncertainty, and stay. The rule leaves out clock tree, wir
 without work, so it gives the order of size. The power of a sleeping PE and of a PE switched off does not
 follow: the leakage of gates in 22 nm is not public.
 """
+
+
+def rows(sizes: Mapping[tuple[str, str], Size]) -> list[dict[str, Any]]:
+    """The rows of `area.json`."""
+    return [{"group": g, "part": p, **asdict(size), "nand2": size.nand2} for (g, p), size in sizes.items()]
 
 
 def measured(found: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -97,13 +104,14 @@ def _line(group: str, part: str, row: Mapping[str, int]) -> str:
 
 
 def _circuits(routed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    yield f"| module | measured at | {' | '.join(NAMES)} | MHz | critical path |"
-    yield f"|---|---|{'--:|' * len(NAMES)}--:|---|"
+    yield f"| module | measured at | | {' | '.join(NAMES)} | MHz | critical path |"
+    yield f"|---|---|---|{'--:|' * len(NAMES)}--:|---|"
     for top, row in routed.items():
         used = {**row["used"], "flip-flops": row["used"]["flip-flops"] - row["pins"]}
-        speed = f"{row['megahertz']:.0f}" if row["megahertz"] else "not routed"
-        yield f"| `{top}` | {row['commit']} | {' | '.join(f'{used[name]:,}' for name in NAMES)} | {speed} | " + (
-            f"{', '.join(f'`{name}`' for name in row['path'])} |"
+        speed = f"{row['megahertz']:.0f}" if row["megahertz"] else ""
+        yield (
+            f"| `{top}` | {row['commit']} | {row['how']} | {' | '.join(f'{used[name]:,}' for name in NAMES)} | {speed} | "
+            + (f"{', '.join(f'`{name}`' for name in row['path'])} |")
         )
 
 

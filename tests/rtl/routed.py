@@ -23,14 +23,16 @@ DEVICE = ("--85k", "--speed", "8", "--package", "CABGA756")
 NAMES = {"LUTs": "TRELLIS_COMB", "flip-flops": "TRELLIS_FF", "DSPs": "MULT18X18D", "EBRs": "DP16KD"}
 """Columns, and their names in the report of nextpnr."""
 _TOLD = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%$", re.MULTILINE)
+_CLOCK = re.compile(r"^Info: Max frequency for clock .*: ([\d.]+) MHz", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Routed:
     used: Mapping[str, int]
     available: Mapping[str, int]
+    how: str
+    """`routed`; `placed`: the clock is an estimate of the placer; `packed`: no clock."""
     megahertz: float
-    """0 if the module was not routed."""
     path: Sequence[str]
     """The instances of nets on the critical path with a name in the RTL, in its order: first and last register."""
     pins: int
@@ -71,8 +73,9 @@ def _pins(chain: str, ports: Mapping[str, int]) -> Iterator[str]:
         at += bits
 
 
-def routed(top: str, folder: Path, seconds: float = LIMIT) -> Routed:
-    """Place and route a module. Not routed within the seconds of a program: the devices it needs, without a clock."""
+def routed(top: str, folder: Path, more: Sequence[str] = (), seconds: float = LIMIT) -> Routed:
+    """Place and route a module, with more options of nextpnr. A program that takes more seconds is ended: then the clock
+    is the placer's."""
     program()
     read = f"read_verilog -sv -DSYNTHESIS {' '.join(map(str, sources()))}"
     run(f"{read}; hierarchy -check -top {top}; proc; write_json ports.json", folder, seconds)
@@ -81,30 +84,32 @@ def routed(top: str, folder: Path, seconds: float = LIMIT) -> Routed:
     # Behind the check Yosys would name all cells, which takes longer than all steps before.
     circuit = ("read_verilog around.v", "synth_ecp5 -top around -run begin:check", "blackbox =A:whitebox")
     run("; ".join((read, *circuit, "write_json around.json")), folder, seconds)
-    return placed(folder, pins, seconds)
+    return placed(folder, pins, more, seconds)
 
 
-def placed(folder: Path, pins: int, seconds: float) -> Routed:
+def placed(folder: Path, pins: int, more: Sequence[str], seconds: float) -> Routed:
     """Place and route `around.json` in the folder."""
     command = [program(), *DEVICE, "--json", "around.json", "--report", "report.json"]
     options = ["--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", "100", "--seed", "1"]
     told = folder / "nextpnr.log"
     (folder / "report.json").unlink(missing_ok=True)
     with told.open("w") as log, suppress(subprocess.TimeoutExpired):
-        subprocess.run([*command, *options], cwd=folder, stdout=log, stderr=log, timeout=seconds, check=False)
+        subprocess.run([*command, *options, *more], cwd=folder, stdout=log, stderr=log, timeout=seconds, check=False)
     if not (folder / "report.json").exists():
         return packed(told.read_text(), pins)
     netlist = json.loads((folder / "around.json").read_text())["modules"]["around"]
-    return reported(json.loads((folder / "report.json").read_text()), pins, registers(netlist))
+    how = "placed" if "--no-route" in more else "routed"
+    return reported(json.loads((folder / "report.json").read_text()), pins, registers(netlist), how)
 
 
 def packed(told: str, pins: int) -> Routed:
-    """What nextpnr tells before it places. An error if the circuit is not even packed."""
+    """What nextpnr has told before its end. An error if the circuit is not even packed."""
     found = {name: (int(used), int(all_)) for name, used, all_ in _TOLD.findall(told)}
     if not found:
         raise RuntimeError((told.strip().splitlines() or ["no output"])[-1])
     used, available = ({column: found[name][i] for column, name in NAMES.items()} for i in (0, 1))
-    return Routed(used, available, 0, [], pins)
+    clock = _CLOCK.findall(told)
+    return Routed(used, available, "placed" if clock else "packed", float(clock[-1]) if clock else 0, [], pins)
 
 
 def registers(netlist: Mapping[str, Any]) -> Mapping[str, str]:
@@ -114,7 +119,7 @@ def registers(netlist: Mapping[str, Any]) -> Mapping[str, str]:
     return {cell: names.get(each["connections"]["Q"][0], "") for cell, each in cells if each["type"] == "TRELLIS_FF"}
 
 
-def reported(report: Mapping[str, Any], pins: int, named: Mapping[str, str]) -> Routed:
+def reported(report: Mapping[str, Any], pins: int, named: Mapping[str, str], how: str) -> Routed:
     """The figures of a report of nextpnr. `named`: RTL names of cells."""
     used = {column: report["utilization"][name]["used"] for column, name in NAMES.items()}
     available = {column: report["utilization"][name]["available"] for column, name in NAMES.items()}
@@ -122,7 +127,7 @@ def reported(report: Mapping[str, Any], pins: int, named: Mapping[str, str]) -> 
     path = next(each for each in report["critical_paths"] if each["from"].endswith(clock) and "path" in each)["path"]
     names = [*(step.get("net", "$") for step in path), named.get(path[-1]["to"]["cell"], "$")]
     modules = dict.fromkeys(instance(name) for name in names if not name.startswith("$"))
-    return Routed(used, available, fastest["achieved"], [*modules], pins)
+    return Routed(used, available, how, fastest["achieved"], [*modules], pins)
 
 
 def instance(name: str) -> str:

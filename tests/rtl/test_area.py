@@ -84,7 +84,7 @@ def test_a_report_of_nextpnr_is_read() -> None:
         },
         "cells": {"$a": {"type": "TRELLIS_FF", "connections": {"Q": [4]}}, "$lut": {"type": "LUT4"}},
     }
-    found = reported(report, 7, registers(netlist))
+    found = reported(report, 7, registers(netlist), "routed")
     assert (found.used["DSPs"], found.megahertz, found.pins) == (3, 50.5, 7)
     assert list(found.path) == ["check", "span"]
     assert [instance(name) for name in ("inside.a", "into[3]")] == ["top", "chain of pins"]
@@ -94,6 +94,8 @@ def test_a_circuit_that_is_not_routed_has_no_clock() -> None:
     names = ("TRELLIS_COMB", "TRELLIS_FF", "MULT18X18D", "DP16KD")
     lines = [f"Info: \t          {name}: {at}/ 83640     5%" for at, name in enumerate(names, 4)]
     found = packed("\n".join(lines), 7)
-    assert (found.used["LUTs"], found.available["EBRs"], found.megahertz) == (4, 83640, 0)
+    assert (found.used["LUTs"], found.available["EBRs"], found.how) == (4, 83640, "packed")
+    lines.append("Info: Max frequency for clock '$glbnet$clock': 27.13 MHz (FAIL at 100.00 MHz)")
+    assert packed("\n".join(lines), 7).megahertz == 27.13
     with pytest.raises(RuntimeError, match="it failed"):
         packed("ERROR: it failed\n", 7)
