@@ -109,10 +109,9 @@ def _circuits(routed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for top, row in routed.items():
         used = {**row["used"], "flip-flops": row["used"]["flip-flops"] - row["pins"]}
         speed = f"{row['megahertz']:.0f}" if row["megahertz"] else ""
-        yield (
-            f"| `{top}` | {row['commit']} | {row['how']} | {' | '.join(f'{used[name]:,}' for name in NAMES)} | {speed} | "
-            + (f"{', '.join(f'`{name}`' for name in row['path'])} |")
-        )
+        counts = " | ".join(f"{used[name]:,}" for name in NAMES)
+        path = ", ".join(f"`{name}`" for name in row["path"])
+        yield f"| `{top}` | {row['commit']} | {row['how']} | {counts} | {speed} | {path} |"
 
 
 OPERATIONS = {"addition of 32 bits": (0.1, 137), "product of 8 bits": (0.2, 282), "product of 32 bits": (3.1, 3495)}

@@ -74,8 +74,8 @@ def _pins(chain: str, ports: Mapping[str, int]) -> Iterator[str]:
 
 
 def routed(top: str, folder: Path, more: Sequence[str] = (), seconds: float = LIMIT) -> Routed:
-    """Place and route a module, with more options of nextpnr. A program that takes more seconds is ended: then the clock
-    is the placer's."""
+    """Place and route a module, with more options of nextpnr. If it is ended after the seconds, the clock is the
+    placer's."""
     program()
     read = f"read_verilog -sv -DSYNTHESIS {' '.join(map(str, sources()))}"
     run(f"{read}; hierarchy -check -top {top}; proc; write_json ports.json", folder, seconds)
