@@ -26,15 +26,17 @@ module noc_output #(parameter bit COUNTED = 1, parameter int DATA_PLACES = 2, RE
   always_comb begin
     integer i;
     winner = 0;
-    granted = 0;
     // From the lowest priority to the highest: first the inputs up to the last, then those behind it.
     for (i = 5; i >= 0; i = i - 1) if (wants[i] && i <= 32'(last)) winner = 3'(i);
     for (i = 5; i >= 0; i = i - 1) if (wants[i] && i > 32'(last)) winner = 3'(i);
-    if (wants != 0) granted[winner] = 1;
+    for (i = 0; i < 6; i = i + 1) granted[i] = wants[i] && winner == 3'(i);
   end
   always_comb begin
-    granted_kind = 0;
-    if (wants != 0) granted_kind[kinds[2 * winner +: 2]] = 1;
+    integer i, k;
+    for (k = 0; k < 3; k = k + 1) begin
+      granted_kind[k] = 0;
+      for (i = 0; i < 6; i = i + 1) if (granted[i] && kinds[2 * i +: 2] == 2'(k)) granted_kind[k] = 1;
+    end
   end
   always_ff @(posedge clock) begin
     if (reset) begin

@@ -11,11 +11,10 @@ module noc_route #(parameter int BOARD_COLUMNS = 4, BOARD_ROWS = 4) (
   assign last_column = x == 8'(BOARD_COLUMNS - 1);
   assign last_row = y == 8'(BOARD_ROWS - 1);
   always_comb begin
-    outputs = 0;
-    if (to_x < x) outputs[4] = 1;
-    else if (to_x > x) outputs[last_column ? 0 : 2] = 1;
-    else if (to_y < y) outputs[1] = 1;
-    else if (to_y > y) outputs[last_row ? 0 : 3] = 1;
-    else outputs[dram ? 5 : 0] = 1;
+    if (to_x < x) outputs = 6'b010000;
+    else if (to_x > x) outputs = last_column ? 6'b000001 : 6'b000100;
+    else if (to_y < y) outputs = 6'b000010;
+    else if (to_y > y) outputs = last_row ? 6'b000001 : 6'b001000;
+    else outputs = dram ? 6'b100000 : 6'b000001;
   end
 endmodule
