@@ -23,7 +23,7 @@ DEVICE = ("--85k", "--speed", "8", "--package", "CABGA756")
 NAMES = {"LUTs": "TRELLIS_COMB", "flip-flops": "TRELLIS_FF", "DSPs": "MULT18X18D", "EBRs": "DP16KD"}
 """Columns, and their names in the report of nextpnr."""
 _TOLD = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%$", re.MULTILINE)
-_CLOCK = re.compile(r"^Info: Max frequency for clock .*: ([\d.]+) MHz", re.MULTILINE)
+_CLOCK = re.compile(r"^(?:Info|Warning): Max frequency for clock .*: ([\d.]+) MHz", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,7 @@ def reported(report: Mapping[str, Any], pins: int, named: Mapping[str, str], how
 
 
 def instance(name: str) -> str:
-    """The instance in the RTL of a net: names carry their instances before dots, and blocks with a number."""
-    found = re.findall(r"(\w+)\.", name.removeprefix("inside."))
-    return found[-1] if found else "chain of pins" if "." not in name else "top"
+    """The instance in the RTL of a net, without the numbers of blocks."""
+    if "." not in name:
+        return "chain of pins"
+    return re.sub(r"\[\d+\]", "", name.removeprefix("inside.").rpartition(".")[0]) or "top"
