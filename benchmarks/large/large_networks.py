@@ -18,6 +18,9 @@ from time import process_time
 from npukit import api
 from npukit.board.board import load_board
 from npukit.errors import DoesNotFit
+from npukit.measure.bench import Bench
+from npukit.plan.predict.floors import with_measured
+from npukit.project.build_folder import Build
 
 NETWORKS = ("mobilenet_v1", "mobilenet_v2", "resnet50")
 MACS_OF_A_PE = 64
@@ -49,7 +52,20 @@ def row(folder: Path, name: str, board: str, objective: str) -> str:
     figures = (
         f"{used:5}{plan.frames:8}{interval:11,}{plan.predicted.interval_cycles:11,}{measured.macs / interval:11,.0f}"
     )
-    return f"{name:14}{figures}{share:9.1%}{exact:>14}  built in {building:.0f} s of CPU"
+    return f"{name:14}{figures}{share:9.1%}{exact:>14}  built in {building:.0f} s of CPU\n{_account(built, measured)}"
+
+
+def _account(built: Build, measured: Bench) -> str:
+    """The floors of latency and interval, and what the PEs do with their cycles."""
+    floors = with_measured(
+        built.manifest.summary["floors"], measured.latency_cycles or 0, measured.interval_cycles or 0
+    )
+    told = ", ".join(f"{label} {latency:,} / {interval:,}" for label, latency, interval in floors)
+    whole = (measured.latency_cycles or 1) * len(measured.pes)
+    arrays, idle = (
+        sum(part) / whole for part in ([pe.npu_busy for pe in measured.pes], [pe.wait for pe in measured.pes])
+    )
+    return f"  latency / interval: {told}; arrays at work {arrays:.0%}, cores idle {idle:.0%}"
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """Networks with MAC arrays and network in RTL, beside the C models with the cycles of the hardware manual.
 
-    python benchmarks/rtl/manual.py [FOLDER_OF_MODELS] [--frames 2] [--only TEXT]
+    python benchmarks/rtl/manual.py [FOLDER_OF_MODELS] [--frames 2] [--only TEXT] [--write]
 
 `works`, `messages`: compared by `npukit validate --on rtl` in bytes and cycles. `seconds`: of the validation. Exit
-status 1 if a figure differs.
+status 1 if a figure differs. `--write` writes the page manual.md.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.state import commit
 
 from npukit import api
 from npukit.data import data_folder
@@ -33,6 +37,11 @@ runs_on = ["emulator"]
 chips = { columns = 2, rows = 1 }
 pes = { columns = 4, rows = 4 }
 """
+PAGE = Path(__file__).with_suffix(".md")
+ABOUT = """# Networks in RTL beside the manual
+
+Cycles of whole networks with routers, DMAs and MAC arrays in SystemVerilog, beside the emulator's models of the
+manual. Measured at {commit} by `python benchmarks/rtl/manual.py FOLDER --write`, which says what the columns are."""
 _CYCLES = ("latency: manual", "RTL", "interval: manual", "RTL", "difference")
 HEADINGS = ("network", "frames", *_CYCLES, "works", "messages", "seconds")
 
@@ -67,11 +76,18 @@ def main() -> None:
     parser.add_argument("models", type=Path, nargs="?", help="folder of further networks")
     parser.add_argument("--frames", type=int, default=2)
     parser.add_argument("--only", default="", help="rows with this text in their title")
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     _compile()
-    print(f"| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
-    differing = sum([_print(row, given.models, given.frames) for row in ROWS if given.only in row.title])
-    sys.exit(1 if differing else 0)
+    lines = [f"| {' | '.join(HEADINGS)} |\n|---|{'--:|' * (len(HEADINGS) - 1)}"]
+    print(*lines)
+    for row in ROWS:
+        if given.only in row.title:
+            lines.append(_line(row, given.models, given.frames))
+            print(lines[-1], flush=True)
+    if given.write:
+        PAGE.write_text("\n".join((ABOUT.format(commit=commit()), "", *lines, "")))
+    sys.exit(1 if any("differs" in line or "| NO" in line for line in lines[1:]) else 0)
 
 
 def _compile() -> None:
@@ -83,20 +99,16 @@ def _compile() -> None:
     print(f"RTL compiled, or found compiled, in {time.monotonic() - begun:.0f} s\n")
 
 
-def _print(row: Row, models: Path | None, frames: int) -> bool:
-    """Print a row of the table. True if RTL and manual differ."""
+def _line(row: Row, models: Path | None, frames: int) -> str:
+    """A row of the table."""
     model = row.model if isinstance(row.model, Path) else models / row.model if models else None
     if model is None or not model.is_file():
-        print(f"| {row.title} | skipped: {row.model} is in no given folder |")
-        return False
+        return f"| {row.title} | skipped: {row.model} is in no given folder |"
     try:
         with tempfile.TemporaryDirectory() as folder:
-            cells = list(_cells(row, model, Path(folder), frames))
+            return f"| {' | '.join((row.title, *_cells(row, model, Path(folder), frames)))} |"
     except NpukitError as error:
-        print(f"| {row.title} | differs: {error.message} |")
-        return True
-    print(f"| {' | '.join((row.title, *cells))} |", flush=True)
-    return "NO" in cells
+        return f"| {row.title} | differs: {error.message} |"
 
 
 def _cells(row: Row, model: Path, folder: Path, frames: int) -> Iterator[str]:
