@@ -40,8 +40,9 @@ pes = { columns = 4, rows = 4 }
 PAGE = Path(__file__).with_suffix(".md")
 ABOUT = """# Networks in RTL beside the manual
 
-Cycles of whole networks with routers, DMAs and MAC arrays in SystemVerilog, beside the emulator's models of the
-manual. Measured at {commit} by `python benchmarks/rtl/manual.py FOLDER --write`, which says what the columns are."""
+Cycles of whole networks with routers, DMAs and MAC arrays in SystemVerilog, beside the emulator's
+models of the manual. Measured at {commit} by `python benchmarks/rtl/manual.py FOLDER --write`, which
+says what the columns are."""
 _CYCLES = ("latency: manual", "RTL", "interval: manual", "RTL", "difference")
 HEADINGS = ("network", "frames", *_CYCLES, "works", "messages", "seconds")
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from math import sqrt
 from typing import Any
 
+from docs.wrap import wrapped
 from npukit.board.board import load_board
 from rtl.routed import NAMES
 from rtl.synthesis import FLIP_FLOP, NAND2, Size
@@ -83,7 +84,7 @@ def page(found: Mapping[str, Any]) -> str:
     lines = [HEAD.format(commit=found["commit"], nand2=NAND2, flip_flop=FLIP_FLOP), *_parts(found)]
     lines += ["", f"The output stage has {ratio(found):.2f} of the area of multipliers and accumulators."]
     lines += [ROUTED, *_circuits(found["routed"]), _energy_text(), *_energies(found)]
-    return "\n".join(lines) + "\n"
+    return wrapped("\n".join(lines) + "\n")
 
 
 def _parts(found: Mapping[str, Any]) -> Iterator[str]:
