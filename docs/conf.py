@@ -43,6 +43,7 @@ include_patterns = [
     "benchmarks/*.md",
     "benchmarks/*/*.md",
     "examples/**/*.md",
+    "rtl/*.md",
 ]
 exclude_patterns = [".*", "out", "dist", "build", "kit", "tests", "firmware", "templates"]
 html_theme = "furo"
