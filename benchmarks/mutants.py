@@ -38,7 +38,7 @@ from mutation.mutations import (
     swapped_calls,
 )
 from mutation.programs import of_assembly, of_constants
-from mutation.proofs import of_listed, of_member, of_nothing, of_own_member, of_scratch, why_it_survives
+from mutation.proofs import of_listed, of_member, of_nothing, of_own_member, of_scratch, of_waits, why_it_survives
 from mutation.workshop import DoesNotCompile, KeptWorker, Mutated, Workshop, code_lines, load_workshop, same_program
 from npukit import api
 from npukit.emulator.builtin import Emulator
@@ -117,7 +117,8 @@ def _proof(workshop: Workshop, mutant: Mutant) -> str:
             return of_assembly(mutant, text, constants, workshop.net)
         if mutant.kind == "constants":
             return of_constants(mutant, text, routines, workshop.net)
-        return of_member(mutant, text) or of_nothing(mutant, text) or of_scratch(mutant, routines)
+        found = of_member(mutant, text) or of_nothing(mutant, text) or of_scratch(mutant, routines)
+        return found or of_waits(mutant, workshop.plan)
     image = next(image for image in workshop.build.images() if mutant.pe in image.pes)
     (data,) = (overlay.data for overlay in image.overlays if overlay.pe == mutant.pe)
     return of_own_member(mutant, own_listing(workshop, image), data, workshop.text("firmware/mac_array/mac_array.h"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -23,9 +24,10 @@ from mutation.programs import (
     of_reciprocal,
     of_unread,
 )
-from mutation.proofs import of_listed, of_member, of_nothing
+from mutation.proofs import of_listed, of_member, of_nothing, of_waits
 from mutation.workshop import KeptWorker, Workshop
 from npukit.net.requantize import requantization
+from npukit.plan.ir.plan import Plan
 
 COMMAND = """.conv_command = {
     .kind = MAC_ARRAY_CONVOLUTION,
@@ -121,6 +123,24 @@ def test_looks_at_a_flag_are_proven_to_change_cycles_alone_unless_they_never_end
 
     assert all(proven(loop.replace(*other)) for other in (("= 0", "= 1"), ("= 0", "= 16"), ("<", "!="), ("<", ">=")))
     assert proven(loop.replace("look++", "look--")) == ""
+
+
+def test_waits_for_a_single_sender_may_change_places_if_the_later_message_comes_first(workshop: Workshop) -> None:
+    """PE 1 sends `add_0` before `average_pool_0`."""
+    first, second = (
+        f"status = noc_wait({flag}, 1); /* {name} from PE 1 */" for flag, name in ((2, "add_0"), (3, "average_pool_0"))
+    )
+
+    def proven(before: str, after: str, plan: Plan) -> bool:
+        return of_waits(Mutant("C", "net.c", 1, before, after), plan) != ""
+
+    plan = workshop.plan
+    assert proven(f"{first}\nrun();\n{second}", f"{second}\nrun();\n{first}", plan)
+    assert not proven(f"{second}\nrun();\n{first}", f"{first}\nrun();\n{second}", plan), "the earlier message alone"
+    sends = "noc_send(&message);"
+    assert not proven(f"{first}\n{sends}\n{second}", f"{second}\n{sends}\n{first}", plan), "the sender may need it"
+    turned = replace(plan, pes=(plan.pes[0], replace(plan.pes[1], steps=plan.pes[1].steps[::-1])))
+    assert not proven(f"{first}\nrun();\n{second}", f"{second}\nrun();\n{first}", turned), "the other order"
 
 
 def number_of(member: str, text: str, value: int) -> Mutant:

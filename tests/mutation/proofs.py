@@ -1,5 +1,5 @@
-"""Proofs that a mutant computes the same in every frame: of members ignored by a device because of other members, and
-of single mutants, by `proofs.json`."""
+"""Proofs that a mutant computes the same in every frame: of members ignored by a device because of other members, of
+waits that change places, and of single mutants, by `proofs.json`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from mutation.mutations import Mutant
+from npukit.plan.ir.plan import Plan, Send
 
 _FIELD = re.compile(r"^    \.(\w+) = (.*),$")
 Members = Mapping[str, int]
@@ -90,6 +91,28 @@ def of_member(mutant: Mutant, text: str) -> str:
     holds, reason = _RULES[match[1]]
     before, after = members(text, mutant.line), members(mutant.text(text), mutant.line)
     return reason if match[1] in after and holds(before, after) else ""
+
+
+_WAIT = re.compile(r"noc_wait\(\d+, 1\); /\* (\S+) from PE (\d+) \*/")
+
+
+def of_waits(mutant: Mutant, plan: Plan) -> str:
+    """The reason why two waits may change places, with computations between them: their messages come from a single PE,
+    whose DMA keeps the order, and the wait that comes first now is for the later message. Else empty."""
+    before, after = (_WAIT.findall(text) for text in (mutant.before, mutant.after))
+    if (
+        mutant.kind != "C"
+        or "noc_send(" in mutant.before
+        or len(before) != 2
+        or after != before[::-1]
+        or before[0][1] != before[1][1]
+    ):
+        return ""
+    (first, sender), (second, _) = before
+    sent = [plan.messages[step.message] for step in plan.by_pe[int(sender)].steps if isinstance(step, Send)]
+    places = [[at for at, message in enumerate(sent) if message.tensor == name] for name in (first, second)]
+    in_order = all(places) and max(places[0]) < min(places[1])
+    return f"PE {sender} sends {first} before {second}: after the second both are there" if in_order else ""
 
 
 _CALL = re.compile(r"(\w+_[0-9a-f]{8})\((.*)\);")

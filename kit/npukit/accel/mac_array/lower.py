@@ -149,7 +149,7 @@ def _once_for_all(operand: Operand, made: Plane) -> Operand:
 
 def _pool(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
     kind = "MAC_ARRAY_MAXIMUM_POOL" if tile.op.kind == "max_pool" else "MAC_ARRAY_AVERAGE_POOL"
-    fields: Fields = (("kind", kind), *_operands(tile), *_window(tile), *_output_stage(tile))
+    fields: Fields = (("kind", kind), *_operands(tile), *_window(tile), *_clamps(tile))
     return Lowered((), Commands((Struct(fields),)))
 
 
@@ -180,13 +180,14 @@ def _window(tile: Tile) -> Fields:
 
 
 def _output_stage(tile: Tile) -> Fields:
+    zeros = (("input_zero", tile.op.inputs[0]), ("output_zero", tile.op.output))
+    return (*((name, tile.net.tensor(tensor).zero_point) for name, tensor in zeros), *_clamps(tile))
+
+
+def _clamps(tile: Tile) -> Fields:
+    """The limits of the results. Pools have no other numbers: zero points do not change them."""
     low, high = getattr(tile.op.attributes, "clamp", (-128, 127))
-    return (
-        ("input_zero", tile.net.tensor(tile.op.inputs[0]).zero_point),
-        ("output_zero", tile.net.tensor(tile.op.output).zero_point),
-        ("clamp_min", low),
-        ("clamp_max", high),
-    )
+    return ("clamp_min", low), ("clamp_max", high)
 
 
 _LOWERINGS = {
