@@ -14,7 +14,7 @@
 # make formal    proofs of router, DMA, arbiter and the writes of the array, and their mutants; five minutes; needs
 #                Yosys and z3
 # make area        the area of each part of a PE; needs Yosys; circuits: python benchmarks/rtl/area.py --ecp5 pe_node
-# make link-faults 10,000 faults of packets, none silent; twenty minutes
+# make link-faults 10,000 faults of last packets, none silent; twenty minutes
 # make rtl         the MAC array in SystemVerilog: 10,000 random chains beside the numpy model; then networks beside the
 #                  manual's cycles: make rtl MODELS=FOLDER_OF_MODELS; needs Verilator
 # make rtl-quick   the RTL's part of CI: lint, random chains and loads of a SEED, digits on a PE, and AD on 16 with

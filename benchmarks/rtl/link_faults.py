@@ -64,6 +64,11 @@ def frames(folder: Path, plan: FaultPlan | None) -> list[list[np.ndarray]]:
         return [run_case(target.session, build.net(), cases, case, observe=False) for case in range(2)]
 
 
+LAST = """A fault
+strikes the last packet of a message, which counts the flag. An earlier packet that a wrong header
+leads astray is not found by its destination (`boards/pe-mesh.md`, 4.8)."""
+
+
 def outcome(folder: Path, wanted: list[list[np.ndarray]], fault: dict[str, object]) -> tuple[str, str]:
     """The fault's kind and how it ended."""
     try:
@@ -88,7 +93,7 @@ def faults(count: int, seed: int) -> Iterator[dict[str, object]]:
 def lines(ended: Counter[tuple[str, str]], asked: argparse.Namespace) -> Iterator[str]:
     """A page: command, state and table."""
     command = f"python benchmarks/rtl/link_faults.py --faults {asked.faults} --seed {asked.seed}"
-    yield f"# Faults on links\n\nMeasured at {commit()} by `{command}`.\n"
+    yield f"# Faults on links\n\nMeasured at {commit()} by `{command}`. {LAST}\n"
     yield f"| outcome | {' | '.join(KINDS)} | all |\n|---|{'--:|' * (len(KINDS) + 1)}"
     for name in (*(name for _, name in NAMES), OTHER, HARMLESS, SILENT):
         counts = [ended[kind, name] for kind in KINDS]

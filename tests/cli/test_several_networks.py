@@ -47,7 +47,7 @@ def test_validate_tells_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
     told = CliRunner().invoke(app, ["validate", "out", "--json"])
     assert [network["name"] for network in json.loads(told.stdout)["networks"]] == ["left", "right"]
     text = CliRunner().invoke(app, ["validate", "out"]).stdout
-    assert "network right: equal bit for bit: 1 cases on emulator (3 layers in 5 tiles)" in text
+    assert "network right: equal bit for bit: 1 case on emulator (3 layers in 5 tiles)" in text
     refused = CliRunner().invoke(app, ["validate", "out", "--inputs", "x.npz"])
     assert refused.exit_code == 1
     assert "--network NAME" in refused.stderr

@@ -125,7 +125,7 @@ def _show(terminal: Terminal, found: Validation, of: str = "", again: str = "npu
         raise DoesNotFit(f"{of}{differs}{first}", tries=ways)
     if found.layers_checked:
         terminal.print(
-            f"{of}equal bit for bit: {found.cases} cases on {found.engine}"
+            f"{of}equal bit for bit: {found.cases} case{'s' * (found.cases != 1)} on {found.engine}"
             f" ({found.layers_checked:,} layers in {found.tiles_checked:,} tiles)"
         )
     if told := _of_schedules(found):
