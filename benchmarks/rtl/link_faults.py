@@ -2,8 +2,8 @@
 
     python benchmarks/rtl/link_faults.py [--faults 10000] [--seed 1] >benchmarks/rtl/link_faults.md
 
-A packet is lost, comes again, or has a flipped bit, on any link of its way (hardware manual, section 4.8). Packets of
-the network and of the host's questions are struck alike. The digits network, on the built-in emulator.
+Any packet of a message is lost, comes again, or has a flipped bit, on any link of its way (hardware manual, section
+4.8). Packets of the network and of the host's questions are struck alike. The digits network, on the built-in emulator.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ def frames(folder: Path, plan: FaultPlan | None) -> list[list[np.ndarray]]:
         return [run_case(target.session, build.net(), cases, case, observe=False) for case in range(2)]
 
 
-LAST = """A fault
-strikes the last packet of a message, which counts the flag. An earlier packet that a wrong header
-leads astray is not found by its destination (`boards/pe-mesh.md`, 4.8)."""
+STRUCK = "A fault strikes any packet of a message, on any link of its way (`boards/pe-mesh.md`, 4.8)."
 
 
 def outcome(folder: Path, wanted: list[list[np.ndarray]], fault: dict[str, object]) -> tuple[str, str]:
@@ -83,7 +81,7 @@ def faults(count: int, seed: int) -> Iterator[dict[str, object]]:
     random = np.random.default_rng(seed)
     for _ in range(count):
         kind, packet = str(random.choice(KINDS)), int(random.integers(0, PACKETS))
-        extra = {"hop": int(random.integers(0, 1 << 16))}
+        extra = {name: int(random.integers(0, 1 << 16)) for name in ("hop", "part")}
         if kind != "drop":
             name, end = ("bit", 1 << 16) if kind == "flip" else ("cycles", 200)
             extra[name] = int(random.integers(1, end))
@@ -93,7 +91,7 @@ def faults(count: int, seed: int) -> Iterator[dict[str, object]]:
 def lines(ended: Counter[tuple[str, str]], asked: argparse.Namespace) -> Iterator[str]:
     """A page: command, state and table."""
     command = f"python benchmarks/rtl/link_faults.py --faults {asked.faults} --seed {asked.seed}"
-    yield f"# Faults on links\n\nMeasured at {commit()} by `{command}`. {LAST}\n"
+    yield f"# Faults on links\n\nMeasured at {commit()} by `{command}`.\n{STRUCK}\n"
     yield f"| outcome | {' | '.join(KINDS)} | all |\n|---|{'--:|' * (len(KINDS) + 1)}"
     for name in (*(name for _, name in NAMES), OTHER, HARMLESS, SILENT):
         counts = [ended[kind, name] for kind in KINDS]

@@ -44,7 +44,10 @@ _RECORD_BYTES = 40
 _LAYER_BYTES = 12
 _MOST_NOTES = 1024
 _ANY = (1 << 32) - 1
-_UNSAID = dict.fromkeys(("at", "packet", "bit", "hop"), _NEVER) | dict.fromkeys(("source", "destination", "tag"), _ANY)
+_UNSAID = {
+    **dict.fromkeys(("at", "packet", "bit", "hop", "part"), _NEVER),
+    **dict.fromkeys(("source", "destination", "tag"), _ANY),
+}
 
 
 class CannotStart(Exception):

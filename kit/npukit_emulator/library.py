@@ -118,7 +118,7 @@ class Injection(ctypes.Structure):
     """A line of a plan of faults: `struct injection`."""
 
     _fields_ = (
-        *((name, c_uint64) for name in ("at", "packet", "cycles", "bit", "hop")),
+        *((name, c_uint64) for name in ("at", "packet", "cycles", "bit", "hop", "part")),
         *_words("kind", "pe", "other", "source", "destination", "tag", "address", "chance", "times"),
         ("seen", c_uint64),
     )

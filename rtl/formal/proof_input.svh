@@ -10,7 +10,9 @@
   (* hierconn *) wire [5:0] \classes[0].buffer.outputs_0 ;
   (* hierconn *) wire [5:0] \classes[0].buffer.outputs_1 ;
   (* hierconn *) wire \numbers.dropped ;
+  (* hierconn *) wire \numbers.closed ;
   logic told, dropped;                   // the outputs of the packet that arrives; it is thrown away
+  logic misled, closed;                  // a header or list was wrong; data is thrown away
   (* anyseq *) logic pick;               // follow the packet whose outputs are known in this cycle
   logic started = 0, data_known, follows, inside, fresh, place, own, other;
   logic [1:0] waiting;
@@ -27,6 +29,7 @@
   assign head = \classes[0].buffer.head ;
   assign known_place = \classes[0].buffer.known_place ;
   assign dropped = \numbers.dropped ;
+  assign closed = \numbers.closed ;
   assign outputs_0 = \classes[0].buffer.outputs_0 ;
   assign outputs_1 = \classes[0].buffer.outputs_1 ;
   assign data_known = known && link.kind == noc_pkg::Data;
@@ -47,6 +50,7 @@
     quiet <= reset || grant || taken || !inside ? 6'd0 : quiet + 6'd1;
     fresh <= follows;
     if (accept) told <= known || (!first && told);
+    misled <= !reset && (misled || wrong_way);
     if (fresh) most <= to_go;
     if (reset) {inside, waited, events, higher} <= 0;
     else if (follows) begin
@@ -67,6 +71,10 @@
       if (!first && !dropped) assert (told == (list_left == 0));
       if (accept && link.tail) assert (known || (!first && told));
       if (known) assert (accept && known_outputs != 0 && !(!first && told));
+      // Data with a wrong header or list goes to output 0, and no data comes behind.
+      if (wrong_way) assert (known && known_outputs == 6'd1);
+      assert (!misled || closed);
+      if (misled && accept && first) assert (link.kind != noc_pkg::Data);
       // A packet that can leave is offered to all its outputs with room, the highest class first.
       if (!taken && possible[2]) assert (wants == (left[17:12] & room[17:12]));
       else if (!taken && possible[1]) assert (wants == (left[11:6] & room[11:6]));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A router at (1, 1) of a board of 3 x 3, with DRAM. Neighbours keep to section 4.4: packets come without a pause, only
-// where a place is free, with right numbers; places come back at any time. Packets have one place (no lists).
+// where a place is free, with right numbers and CRCs; places come back at any time. Packets have one place (no lists).
 // Each header carries the number of its input in bits 96 to 98, so an output can tell whose packet it has.
 // One symbolic packet of a symbolic input and class is followed to its output.
 module router_proof #(parameter int FLITS = 2) (input logic clock, input logic reset,

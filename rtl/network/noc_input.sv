@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An input of a router: the number of each packet, its outputs, a buffer for each class, the choice
 // of a class. The outputs of a packet are found while it arrives: with the header, for a multicast
-// with the last flit of the list. A packet that ends before its list goes to output 0.
+// with the last flit of the list. A packet of data with a wrong header or list, or without the end of its
+// list, goes to output 0.
 module noc_input #(parameter int INPUT = 0, BOARD_COLUMNS = 4, BOARD_ROWS = 4,
                    DATA_PLACES = 2, PACKET_FLITS = 32) (
   input  logic clock, reset,
@@ -22,11 +23,12 @@ module noc_input #(parameter int INPUT = 0, BOARD_COLUMNS = 4, BOARD_ROWS = 4,
   output logic tail,
   output logic [1:0] sent_kind);
 
-  // --- Numbers. An input that misses a packet takes no further data, and gives the places back: each in
-  // the cycle behind the packet's last flit, or later if a packet leaves the buffer in this cycle.
-  logic first, accept, freed, left_buffer, give_back;
+  // --- Numbers. An input that misses a packet, or has a wrong header or list, takes no further data, and
+  // gives the places back: each in the cycle behind the packet's last flit, or later if a packet leaves the
+  // buffer in this cycle.
+  logic first, accept, freed, left_buffer, give_back, wrong_way;
   logic [2:0] to_free;
-  noc_number numbers (.clock, .reset, .link, .close(1'b0), .first, .take(accept), .wrong(wrong_number),
+  noc_number numbers (.clock, .reset, .link, .close(wrong_way), .first, .take(accept), .wrong(wrong_number),
     .freed);
   assign give_back = to_free != 0 && !left_buffer;
   always_ff @(posedge clock) to_free <= reset ? 3'd0 : to_free + 3'(freed) - 3'(give_back);
@@ -48,13 +50,20 @@ module noc_input #(parameter int INPUT = 0, BOARD_COLUMNS = 4, BOARD_ROWS = 4,
   logic multicast;
   assign multicast = link.kind == noc_pkg::Data && header.list_flits != 0;
   assign list_flit = !first && list_left != 0;
+
+  // The CRC of header and list, of data alone: other packets are dropped where they end.
+  logic [15:0] state, after;
+  noc_crc check (.state(first ? 16'hFFFF : state), .flit(link.flit), .after);
+  assign wrong_way = accept && link.kind == noc_pkg::Data && (first || list_flit) && after != link.crc;
+  always_ff @(posedge clock) state <= after;
+
   assign outputs = first ? header_outputs : list_before | list_outputs;
   assign list_ends = first ? !multicast : list_left == 1;
   assign ends_early = link.tail && !list_ends && (first || list_flit);
-  assign known_outputs = outputs == 0 || ends_early ? 6'd1 : outputs;
-  assign known = accept && (list_ends || ends_early);
+  assign known_outputs = outputs == 0 || ends_early || wrong_way ? 6'd1 : outputs;
+  assign known = accept && (list_ends || ends_early || wrong_way);
   always_ff @(posedge clock) begin
-    if (reset) list_left <= 0;
+    if (reset || wrong_way) list_left <= 0;
     else if (accept && first) list_left <= multicast ? header.list_flits : 4'd0;
     else if (accept && list_flit) list_left <= list_left - 1;
     if (accept) list_before <= first ? 6'd0 : outputs;

@@ -8,7 +8,7 @@ module noc_number (
   // verilator lint_off UNUSEDSIGNAL
   input  noc_pkg::link_t link,
   // verilator lint_on UNUSEDSIGNAL
-  input  logic close,                    // another error: data is thrown away from the next packet on
+  input  logic close,                    // a wrong CRC: data is thrown away from the next packet on
   output logic first,                    // the next flit is a header
   output logic take,                     // the flit is the receiver's
   output logic wrong,                    // a packet was lost or has come again; once until reset

@@ -48,6 +48,7 @@ def test_a_message_alone_means_its_first_packet() -> None:
         ('kind = "flip sram"\nat = 1\npe = 0\naddress = 4', "flip sram needs bit"),
         ('kind = "kill pe"\nat = 1', "kill pe needs pe"),
         ('kind = "kill pe"\nat = 1\npe = 1\nhop = 0', "kill pe happens on no link"),
+        ('kind = "delay"\ncycles = 9\npacket = 1\npart = 0', "delay happens on no link: it has no part"),
         ('kind = "kill link"\nat = 1', "kill link needs between"),
         ('kind = "cut power"\nat = 1\nwhen = 2', "fault.0.when: Extra inputs are not permitted"),
     ],

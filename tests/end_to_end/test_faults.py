@@ -66,7 +66,11 @@ def test_a_flipped_bit_is_a_wrong_crc(built: Build, bit: int | None) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("fault", [{"kind": "drop"}, {"kind": "duplicate"}, {"kind": "flip", "bit": 200}], ids=str)
+@pytest.mark.parametrize(
+    "fault",
+    [{"kind": "drop"}, {"kind": "duplicate"}, {"kind": "flip", "bit": 200}, {"kind": "flip", "bit": 17, "part": 0}],
+    ids=str,
+)
 def test_a_fault_on_any_link_has_words_and_a_way_out(built: Build, fault: dict[str, object]) -> None:
     words = "a message with a wrong CRC" if fault["kind"] == "flip" else "a lost or repeated message"
     with pytest.raises(NpukitError, match=rf"PE \d stopped with error code [78]: {words}") as raised:

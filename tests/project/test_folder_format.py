@@ -24,8 +24,8 @@ def test_it_is_told_by_its_format(told: dict[str, int], whose: str, tmp_path: Pa
 
 
 SUMMARY = {
-    7: """model board fits pes_used pes_allowed input_bytes kernel_constants pes_of_board undivided inputs outputs
-    states ops memory regions clock_hz predicted frame frames chips dram_bytes frames_per_second energy tried
+    8: """model board fits pes_used pes_allowed input_bytes kernel_constants pes_of_board undivided inputs outputs
+    states ops memory regions clock_hz predicted frame floors frames chips dram_bytes frames_per_second energy tried
     dead_channels no_renode golden checked"""
 }
 """Keys of a build's summary, by format."""

@@ -152,7 +152,10 @@ INPUT = Proof(
     "outputs known by the tail; known data leaves in 561 cycles",
     "noc_input",
     "proof_input.svh",
-    tuple(f"network/noc_{name}.sv" for name in ("buffer", "input", "list_route", "number", "route")),
+    (
+        *(f"network/noc_{name}.sv" for name in ("buffer", "input", "list_route", "number", "route")),
+        "formal/noc_crc_box.sv",
+    ),
     Method.YOSYS,
     2,
     {
@@ -165,7 +168,11 @@ INPUT = Proof(
             "assign possible[0] = pending[0] && !pending[2] &&",
         ),
         "a packet that ends before its list has no outputs": Change(
-            "network/noc_input.sv", "list_ends || ends_early", "list_ends"
+            "network/noc_input.sv", "list_ends || ends_early ||", "list_ends ||"
+        ),
+        "data passes behind a wrong header": Change("network/noc_input.sv", ".close(wrong_way)", ".close(1'b0)"),
+        "a packet whose list is wrong has outputs twice": Change(
+            "network/noc_input.sv", "if (reset || wrong_way) list_left", "if (reset) list_left"
         ),
         "the lowest class first": Change(
             "network/noc_input.sv", "possible[2] ? 3'b100", "possible[0] ? 3'b001 : possible[2] ? 3'b100"
@@ -214,7 +221,8 @@ ROUTER = Proof(
     "router_proof",
     "router_proof.sv",
     tuple(
-        f"network/noc_{name}.sv" for name in ("buffer", "input", "list_route", "number", "output", "route", "router")
+        f"network/noc_{name}.sv"
+        for name in ("buffer", "crc", "input", "list_route", "number", "output", "route", "router")
     ),
     Method.BASE,
     7,
@@ -227,7 +235,10 @@ ROUTER = Proof(
             "network/noc_output.sv", "flits[128 * from +: 128]", "flits[128 * (from ^ 3'd2) +: 128]"
         ),
     },
-    (Change("network/noc_input.sv", "k == 1 ? 17 : 1", "k == 1 ? 2 : 1"),),
+    (
+        Change("network/noc_input.sv", "k == 1 ? 17 : 1", "k == 1 ? 2 : 1"),
+        Change("network/noc_input.sv", "after != link.crc", "1'b0"),
+    ),
 )
 CHECK = Proof(
     "array's check",

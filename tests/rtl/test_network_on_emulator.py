@@ -30,7 +30,7 @@ chips = { columns = 2, rows = 1 }
 pes = { columns = 2, rows = 2 }
 """
 MUTANTS = [
-    ("network/noc_route.sv", "outputs[last_column ? 0 : 2]", "outputs[last_column ? 0 : 3]", ".*"),
+    ("network/noc_route.sv", "last_column ? 6'b000001 : 6'b000100", "last_column ? 6'b000001 : 6'b001000", ".*"),
     ("dma/dma_sender.sv", "flit_bytes > 5'(i)", "flit_bytes > 5'(i + 1)", "address 0x.* holds 0x.. by the RTL"),
     ("dma/dma_flags.sv", "(twice ? 2 : 1)", "(twice ? 1 : 2)", "register 0x.* of the DMA reads as"),
     ("dma/dma_receiver.sv", "count_index = now.flag[5:0]", "count_index = now.flag[5:0] ^ 6'd1", "flag .* alone"),

@@ -51,7 +51,9 @@ class Fault(_Part):
 
     Packets are descriptors of the DMA in the order of departure, counted from 0. `source`, `destination` and `message`
     (the number in the plan) select among the packets. A message without trigger stands for its first packet.
-    `hop`: number of the struck link on the packet's way, modulo the links of the way; without it the last.
+    `hop`: number of the struck link on the packet's way, modulo the links of the way; without it the last. `part`:
+    number of the struck packet of the message, in the words of the hardware manual, modulo its packets; without it the
+    last.
     """
 
     kind: Kind
@@ -67,6 +69,7 @@ class Fault(_Part):
     address: int | None = Field(None, ge=0)
     bit: int | None = Field(None, ge=0)
     hop: int | None = Field(None, ge=0)
+    part: int | None = Field(None, ge=0)
 
     @model_validator(mode="before")
     @classmethod
@@ -83,8 +86,9 @@ class Fault(_Part):
         for name in _NEEDS.get(self.kind, ()):
             if getattr(self, name) is None:
                 raise ValueError(f"{self.kind} needs {name}")
-        if self.hop is not None and self.kind not in _ON_LINKS:
-            raise ValueError(f"{self.kind} happens on no link: it has no hop")
+        named = next((name for name in ("hop", "part") if getattr(self, name) is not None), None)
+        if named and self.kind not in _ON_LINKS:
+            raise ValueError(f"{self.kind} happens on no link: it has no {named}")
         return self
 
     def for_worker(self, board: Board) -> dict[str, int]:
@@ -92,7 +96,7 @@ class Fault(_Part):
         self._check(board)
         pe, other = self.between or (self.pe, None)
         fields = {
-            **{name: getattr(self, name) for name in ("at", "packet", "cycles", "address", "bit", "hop")},
+            **{name: getattr(self, name) for name in ("at", "packet", "cycles", "address", "bit", "hop", "part")},
             "source": self.source,
             "destination": self.destination,
             "tag": self.message,

@@ -21,7 +21,7 @@ from npukit.project.images.regions import with_digests
 if TYPE_CHECKING:
     from npukit.project.compile import BuiltImage
 
-FORMAT = 7
+FORMAT = 8
 """The format of build folders. Format 1 had no format in its manifest, and no titles of layers; 2 no energy of frames;
 3 no coverage of golden inputs; 4 no rows of C; 5 no cycles of C; 6 repeated steps in `plan.txt` by reference
 and no log of the search."""

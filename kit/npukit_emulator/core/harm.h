@@ -44,10 +44,10 @@ enum injection_kind {
 };
 
 /* A fault of the plan. It strikes at a cycle or with a packet: either packet number `packet` of the matching packets,
- * or each of them by chance. `hop`: number of the struck link, modulo the links of the way. NEVER, ANY_PE and ANY_TAG
- * stand for fields left out. */
+ * or each of them by chance. `hop`: number of the struck link, modulo the links of the way. `part`: number of the
+ * struck packet of the message, modulo its packets. NEVER, ANY_PE and ANY_TAG stand for fields left out. */
 struct injection {
-    uint64_t at, packet, cycles, bit, hop;
+    uint64_t at, packet, cycles, bit, hop, part;
     uint32_t kind, pe, other, from, to, tag, address;
     uint32_t chance; /* probability times 2^32 */
     uint32_t times;  /* number of strikes, counted by inject.c */

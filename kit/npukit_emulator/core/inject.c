@@ -69,6 +69,7 @@ static void harm(struct transfer *transfer, const struct injection *injection)
     }
     transfer->harm.place = injection->to;
     transfer->harm.hop = injection->hop;
+    transfer->harm.part = injection->part;
 }
 
 /* ---- at a cycle ---- */

@@ -6,8 +6,7 @@
 #include "need.h"
 #include "network.h"
 
-enum { BITS_OF_A_FLIT = 144, BIT_OF_DRAM = 3, FIRST_BIT_OF_LIST = 5, BIT_BEHIND_LIST = 9 };
-enum { FIRST_BIT_OF_X = 16, FIRST_BIT_OF_Y = 24, BIT_BEHIND_Y = 32 };
+enum { BITS_OF_A_FLIT = 144 };
 
 enum fate { PASSES, LOST, THROWN_AWAY };
 
@@ -36,19 +35,42 @@ static uint64_t links_to(const struct mesh *mesh, const struct transfer *transfe
     return count;
 }
 
+/* Packets of a message to a destination. */
+static uint64_t packets_to(struct transfer *transfer, uint32_t place)
+{
+    struct cutter cutter;
+    uint32_t first = 0;
+    while (transfer->destinations[first].pe != place) {
+        first++;
+    }
+    cutter_begin(&cutter, transfer, first - first % MOST_DESTINATIONS);
+    while (!cutter.ended) {
+        free(cutter_next(&cutter));
+    }
+    return cutter.packets;
+}
+
 void link_plan(const struct mesh *mesh, struct transfer *transfer)
 {
     struct harm *harm = &transfer->harm;
-    if (harm->hop == NEVER) {
-        return;
+    if (harm->hop != NEVER) {
+        const uint64_t count = links_to(mesh, transfer, goal(transfer));
+        harm->hop = harm->hop % count == count - 1 ? NEVER : harm->hop % count;
     }
-    const uint64_t count = links_to(mesh, transfer, goal(transfer));
-    harm->hop = harm->hop % count == count - 1 ? NEVER : harm->hop % count;
+    if (harm->part != NEVER) {
+        harm->part %= packets_to(transfer, goal(transfer));
+    }
+}
+
+bool link_strikes(const struct packet *packet)
+{
+    const uint64_t part = packet->transfer->harm.part;
+    return packet->class == DATA && (part == NEVER ? packet->last : part == packet->number);
 }
 
 static bool is_struck(const struct packet *packet)
 {
-    if (packet->class != DATA || !packet->last || packet->transfer->harm.hop != packet->links) {
+    if (!link_strikes(packet) || packet->transfer->harm.hop != packet->links) {
         return false;
     }
     for (uint32_t i = 0; i < packet->count; i++) {
@@ -59,55 +81,22 @@ static bool is_struck(const struct packet *packet)
     return false;
 }
 
-/* ---- packets with a wrong header ---- */
-
-/* Whether this wrong bit makes the list longer than the packet. */
-static bool ends_early(const struct packet *packet, uint32_t bit)
-{
-    return bit >= FIRST_BIT_OF_LIST && bit < BIT_BEHIND_LIST &&
-           (packet->list_flits ^ 1U << (bit - FIRST_BIT_OF_LIST)) >= packet->flits;
-}
-
-/* Flip a bit. A header without list names the place, and the packet goes where it says. A packet with a list longer
- * than the packet goes to the PE at the router, which knows this with the last flit. */
-static void damage(const struct mesh *mesh, uint32_t pe, struct packet *packet)
-{
-    const uint32_t bit = (uint32_t)(packet->transfer->harm.bit % (packet->flits * (uint64_t)BITS_OF_A_FLIT));
-    packet->damaged = true;
-    if (ends_early(packet, bit)) {
-        packet->astray = true;
-        packet->to = route_spot(&mesh->figures, pe);
-        packet->to_dram = false;
-        packet->list_flits = packet->flits - 1;
-        return;
-    }
-    if (packet->list_flits > 0 || !(bit == BIT_OF_DRAM || (bit >= FIRST_BIT_OF_X && bit < BIT_BEHIND_Y))) {
-        return;
-    }
-    const uint32_t place = packet_place(packet, 0);
-    packet->astray = true;
-    packet->to = route_spot(&mesh->figures, noc_router(mesh, place));
-    packet->to_dram = noc_is_dram(place) != (bit == BIT_OF_DRAM);
-    if (bit >= FIRST_BIT_OF_Y) {
-        packet->to.y ^= 1U << (bit - FIRST_BIT_OF_Y);
-    } else if (bit >= FIRST_BIT_OF_X) {
-        packet->to.x ^= 1U << (bit - FIRST_BIT_OF_X);
-    }
-}
-
-uint32_t link_stray(const struct mesh *mesh, uint32_t pe, const struct packet *packet)
-{
-    const struct figures *figures = &mesh->figures;
-    const uint32_t columns = figures->columns * figures->chip_columns, rows = figures->rows * figures->chip_rows;
-    struct spot to = packet->to;
-    if (to.x >= columns) {
-        to = (struct spot){columns - 1, route_spot(figures, pe).y};
-    }
-    to.y = to.y < rows ? to.y : rows - 1;
-    return route_pe_at(figures, to);
-}
-
 /* ---- the receiver ---- */
+
+/* Flip a bit. The input finds a wrong header or list: the packet leaves the network here, and no data comes behind it. */
+static void damage(struct receiver *receiver, uint32_t pe, struct packet *packet)
+{
+    const uint64_t bit = packet->transfer->harm.bit % (packet->flits * (uint64_t)BITS_OF_A_FLIT);
+    const uint32_t flit = (uint32_t)(bit / BITS_OF_A_FLIT);
+    packet->damaged = true;
+    if (flit <= packet->list_flits) {
+        packet->astray = true;
+        packet->found_at = pe;
+        packet->list_flits = flit;
+        packet->data_flits = 0;
+        receiver->closed = true;
+    }
+}
 
 static void on_finding(struct mesh *mesh, void *subject)
 {
@@ -157,7 +146,7 @@ static enum fate fate_of(struct mesh *mesh, uint32_t pe, uint32_t port, struct p
     }
     if (struck && harm->flips) {
         note(mesh, NOTE_DAMAGED, packet);
-        damage(mesh, pe, packet);
+        damage(receiver, pe, packet);
     }
     return PASSES;
 }

@@ -32,9 +32,10 @@ struct packet {
     uint32_t offset, row_bytes; /* the part of each row */
     bool last, wants_acknowledgement;
     uint32_t links; /* behind it: into routers, and the DRAM's */
+    uint32_t number; /* of the message's packets, from 0 */
     bool damaged; /* on a link into a router */
-    bool astray, to_dram; /* astray: its header names a wrong place */
-    struct spot to; /* of an astray packet */
+    bool astray;  /* its header or list is wrong: it leaves the network at the router of PE `found_at` */
+    uint32_t found_at;
     bool around; /* on a torus: has gone around since the part of its way began */
     uint32_t part; /* of its way */
     uint32_t count;
@@ -69,7 +70,7 @@ void buffer_remove(struct buffer *buffer, uint64_t free_from);
 struct cutter {
     struct transfer *transfer;
     uint32_t first, count; /* destinations */
-    uint32_t row, offset;
+    uint32_t row, offset, packets;
     bool ended;
 };
 
@@ -158,11 +159,11 @@ bool router_takes(struct mesh *mesh, uint32_t pe, uint32_t port, enum packet_cla
 /* links.c: a packet on a link into a router, where it may be granted from a cycle on. */
 void link_carry(struct mesh *mesh, uint32_t pe, uint32_t port, uint32_t channel, struct packet *packet, uint64_t from);
 
-/* Find the struck link of a message's way. */
+/* Find the struck packet of a message and the struck link of its way. */
 void link_plan(const struct mesh *mesh, struct transfer *transfer);
 
-/* The PE at whose router an astray packet leaves the network, seen from a router. */
-uint32_t link_stray(const struct mesh *mesh, uint32_t pe, const struct packet *packet);
+/* Whether the planned faults of a message strike this packet. */
+bool link_strikes(const struct packet *packet);
 
 /* The border behind a router's output: its buffer, and a packet put there. */
 struct buffer *border_buffer(struct mesh *mesh, uint32_t pe, uint32_t port, uint32_t channel);

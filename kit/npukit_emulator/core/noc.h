@@ -22,6 +22,7 @@ struct harm {
     uint32_t place;
     bool lost, flips;
     uint64_t hop; /* links before the struck link; NEVER: the last link is struck */
+    uint64_t part; /* number of the struck packet; NEVER: the last packet is struck */
     uint64_t late_by;     /* cycles; 0: on time */
     uint64_t again_after; /* cycles until a second arrival; 0: none */
     uint64_t bit;

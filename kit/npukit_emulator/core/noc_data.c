@@ -185,11 +185,8 @@ static void close_output(struct mesh *mesh, uint32_t pe, uint32_t output, uint32
 
 static void suffer(struct mesh *mesh, const struct arrival *arrival)
 {
-    const struct place place = arrival->transfer->destinations[arrival->destination];
-    noc_note(mesh, arrival->kind, arrival->transfer, place);
-    if (arrival->kind == NOTE_LOST) {
-        mesh->noc->routers[arrival->pe].at_output[arrival->output].misses = true;
-    } else {
+    noc_note(mesh, arrival->kind, arrival->transfer, arrival->transfer->destinations[arrival->destination]);
+    if (arrival->kind != NOTE_LOST) {
         close_output(mesh, arrival->pe, arrival->output, arrival->kind == NOTE_DAMAGED ? NOC_ERROR_CRC : NOC_ERROR_NUMBER);
     }
 }
@@ -215,34 +212,39 @@ static void arrive_at(struct mesh *mesh, struct arrival what, uint64_t time)
     events_post(mesh, time, what.transfer->owner->number, on_arrival, arrival);
 }
 
-static bool is_harmed(const struct harm *harm, uint32_t place)
-{
-    return harm->hop == NEVER && (harm->place == ANY_PE || harm->place == place);
-}
-
-static enum note_kind kind_of(const struct packet *packet, uint32_t place)
+/* Whether planned faults strike a packet on its last link, before one of its places. */
+static bool is_harmed(const struct packet *packet, uint32_t place)
 {
     const struct harm *harm = &packet->transfer->harm;
-    const bool harmed = is_harmed(harm, place);
+    return harm->hop == NEVER && link_strikes(packet) && (harm->place == ANY_PE || harm->place == place);
+}
+
+static enum note_kind kind_of(const struct packet *packet, bool harmed)
+{
+    const struct harm *harm = &packet->transfer->harm;
     return harmed && harm->lost ? NOTE_LOST : packet->damaged || (harmed && harm->flips) ? NOTE_DAMAGED : NOTE_ARRIVED;
 }
 
-/* Returns whether the message arrives. */
-static bool end_message(struct mesh *mesh, const struct packet *packet, struct arrival arrival, uint64_t time)
+/* A packet at one of its destinations: the end of a message, a planned fault, or neither. Later packets of the link are
+ * thrown away from here on, though an error shows later. Returns whether all is well. */
+static bool end_at(struct mesh *mesh, const struct packet *packet, struct arrival arrival, uint64_t time)
 {
     struct transfer *transfer = packet->transfer;
-    const uint32_t place = transfer->destinations[arrival.destination].pe;
-    arrival.kind = kind_of(packet, place);
-    arrive_at(mesh, arrival, time);
-    if (arrival.kind != NOTE_ARRIVED) {
-        return false;
+    struct receiver *receiver = &mesh->noc->routers[arrival.pe].at_output[arrival.output];
+    const bool harmed = is_harmed(packet, transfer->destinations[arrival.destination].pe);
+    arrival.kind = kind_of(packet, harmed);
+    receiver->misses = receiver->misses || arrival.kind == NOTE_LOST;
+    receiver->closed = receiver->closed || arrival.kind == NOTE_DAMAGED;
+    if (packet->last || arrival.kind != NOTE_ARRIVED) {
+        transfer->on_the_way += packet->last ? 0 : 1;
+        arrive_at(mesh, arrival, time);
     }
-    if (transfer->harm.again_after > 0 && is_harmed(&transfer->harm, place)) {
+    if (arrival.kind == NOTE_ARRIVED && harmed && transfer->harm.again_after > 0) {
         transfer->on_the_way++;
         arrival.kind = NOTE_AGAIN;
         arrive_at(mesh, arrival, time + transfer->harm.again_after);
     }
-    return true;
+    return arrival.kind == NOTE_ARRIVED || arrival.kind == NOTE_AGAIN;
 }
 
 /* Of several entries of a list with the same PE only the first counts. */
@@ -263,11 +265,11 @@ bool noc_end_packet(struct mesh *mesh, uint32_t pe, struct packet *packet, uint3
     if (receiver->misses && !receiver->closed) {
         close_output(mesh, pe, output, NOC_ERROR_NUMBER);
     }
-    for (uint32_t i = 0; i < packet->count && packet->last; i++) {
+    for (uint32_t i = 0; i < packet->count; i++) {
         if (is_first(packet, i) && !receiver->closed) {
             const struct arrival arrival = {packet->transfer, packet->destinations[i], pe, output, NOTE_ARRIVED};
-            well = end_message(mesh, packet, arrival, time) && well;
-        } else {
+            well = end_at(mesh, packet, arrival, time) && well;
+        } else if (packet->last) {
             packet->transfer->on_the_way--;
         }
     }
@@ -294,7 +296,7 @@ void noc_lose(struct mesh *mesh, struct packet *packet, uint64_t time)
 
 uint64_t noc_begin(struct mesh *mesh, struct transfer *transfer)
 {
-    transfer->harm = (struct harm){.place = ANY_PE, .hop = NEVER};
+    transfer->harm = (struct harm){.place = ANY_PE, .hop = NEVER, .part = NEVER};
     transfer->left_at = mesh->now;
     for (uint32_t i = 0; i < transfer->destination_count; i++) {
         noc_note(mesh, NOTE_SENT, transfer, transfer->destinations[i]);

@@ -91,7 +91,7 @@ void cutter_begin(struct cutter *cutter, struct transfer *transfer, uint32_t fir
 {
     const uint32_t left = transfer->destination_count - first;
     const bool nothing = transfer->rows == 0 || transfer->row_bytes == 0;
-    *cutter = (struct cutter){transfer, first, left < MOST_DESTINATIONS ? left : MOST_DESTINATIONS, 0, 0, false};
+    *cutter = (struct cutter){transfer, first, left < MOST_DESTINATIONS ? left : MOST_DESTINATIONS, 0, 0, 0, false};
     cutter->row = nothing ? transfer->rows : 0;
 }
 
@@ -154,6 +154,7 @@ struct packet *cutter_next(struct cutter *cutter)
     struct packet *packet = needed(calloc(1, sizeof *packet + cutter->count * sizeof packet->destinations[0]));
     packet->transfer = cutter->transfer;
     packet->class = DATA;
+    packet->number = cutter->packets++;
     packet->flits = cutter_flits(cutter);
     packet->list_flits = list_flits(cutter);
     packet->data_flits = data_flits(cutter);

@@ -24,18 +24,6 @@ static uint32_t number(const struct figures *figures, struct position at)
     return (chip * figures->rows + at.y) * figures->columns + at.x;
 }
 
-struct spot route_spot(const struct figures *figures, uint32_t pe)
-{
-    const struct position at = position(figures, pe);
-    return (struct spot){at.chip_x * figures->columns + at.x, at.chip_y * figures->rows + at.y};
-}
-
-uint32_t route_pe_at(const struct figures *figures, struct spot spot)
-{
-    return number(figures, (struct position){spot.x / figures->columns, spot.y / figures->rows, spot.x % figures->columns,
-                                             spot.y % figures->rows});
-}
-
 /* Columns and rows to go. */
 struct way {
     int32_t x, y;

@@ -13,11 +13,6 @@ enum port { PORT_PE, PORT_NORTH, PORT_EAST, PORT_SOUTH, PORT_WEST, PORT_DRAM, PO
 /* Parts of a way on a torus: even numbers, plus 1 once the part has gone around. A grid has the first alone. */
 enum { PART_DIAGONAL = 0, PART_X = 2, PART_Y = 4, PART_CHIP = 6, PARTS };
 
-/* A router's column and row on the board. */
-struct spot {
-    uint32_t x, y;
-};
-
 /* A step of a packet. */
 struct step {
     uint32_t next;
@@ -28,8 +23,6 @@ struct step {
 };
 
 uint32_t route_chip(const struct figures *figures, uint32_t pe);
-struct spot route_spot(const struct figures *figures, uint32_t pe);
-uint32_t route_pe_at(const struct figures *figures, struct spot spot);
 
 /* The step from a PE towards another PE. */
 struct step route_step(const struct figures *figures, uint32_t from, uint32_t to);

@@ -72,20 +72,12 @@ static uint32_t channel_of(const struct packet *packet, struct step step)
     return step.part * CLASSES + packet->class;
 }
 
-static bool ends_in_dram(const struct mesh *mesh, uint32_t pe, const struct packet *packet, uint32_t place)
-{
-    if (!packet->astray) {
-        return noc_is_dram(place);
-    }
-    return packet->to_dram && noc_router(mesh, DRAM_OF_CHIP + route_chip(&mesh->figures, pe)) == pe;
-}
-
 static struct step step_of(const struct mesh *mesh, uint32_t pe, const struct packet *packet, uint32_t destination)
 {
     const uint32_t place = packet_place(packet, destination);
-    const uint32_t end = packet->astray ? link_stray(mesh, pe, packet) : noc_router(mesh, place);
+    const uint32_t end = packet->astray ? packet->found_at : noc_router(mesh, place);
     if (end == pe) {
-        return (struct step){.next = pe, .port = ends_in_dram(mesh, pe, packet, place) ? PORT_DRAM : PORT_PE};
+        return (struct step){.next = pe, .port = !packet->astray && noc_is_dram(place) ? PORT_DRAM : PORT_PE};
     }
     struct step step = route_step(&mesh->figures, pe, end);
     const bool around = packet->around && packet->part / 2 == step.part / 2;
