@@ -83,7 +83,7 @@ static bool is_struck(const struct packet *packet)
 
 /* ---- the receiver ---- */
 
-/* Flip a bit. The input finds a wrong header or list: the packet leaves the network here, and no data comes behind it. */
+/* Flip a bit. The input finds a wrong header or list: the packet leaves the network here, and later data is thrown away. */
 static void damage(struct receiver *receiver, uint32_t pe, struct packet *packet)
 {
     const uint64_t bit = packet->transfer->harm.bit % (packet->flits * (uint64_t)BITS_OF_A_FLIT);

@@ -34,7 +34,7 @@ struct packet {
     uint32_t links; /* behind it: into routers, and the DRAM's */
     uint32_t number; /* of the message's packets, from 0 */
     bool damaged; /* on a link into a router */
-    bool astray;  /* its header or list is wrong: it leaves the network at the router of PE `found_at` */
+    bool astray;  /* wrong header or list: leaves the network at the router of PE `found_at` */
     uint32_t found_at;
     bool around; /* on a torus: has gone around since the part of its way began */
     uint32_t part; /* of its way */

@@ -212,7 +212,7 @@ static void arrive_at(struct mesh *mesh, struct arrival what, uint64_t time)
     events_post(mesh, time, what.transfer->owner->number, on_arrival, arrival);
 }
 
-/* Whether planned faults strike a packet on its last link, before one of its places. */
+/* Whether planned faults strike a packet on the last link before a place. */
 static bool is_harmed(const struct packet *packet, uint32_t place)
 {
     const struct harm *harm = &packet->transfer->harm;
@@ -225,7 +225,7 @@ static enum note_kind kind_of(const struct packet *packet, bool harmed)
     return harmed && harm->lost ? NOTE_LOST : packet->damaged || (harmed && harm->flips) ? NOTE_DAMAGED : NOTE_ARRIVED;
 }
 
-/* A packet at one of its destinations: the end of a message, a planned fault, or neither. Later packets of the link are
+/* A packet at a destination: the end of a message, a planned fault, or neither. Later packets of the link are
  * thrown away from here on, though an error shows later. Returns whether all is well. */
 static bool end_at(struct mesh *mesh, const struct packet *packet, struct arrival arrival, uint64_t time)
 {
