@@ -17,6 +17,7 @@ from npukit.plan.ir.assignment import Assignment
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_to_fill, on_chips
 from npukit.plan.predict.kernels import kernel_notes, with_kernels
+from npukit.plan.search.bound import may_be_resident
 from npukit.plan.search.candidate import Fits, Line, Strategy
 from npukit.plan.search.search import OBJECTIVES, Search
 from npukit.plan.strategies.drafts import PES_OF_A_PREFETCHER
@@ -98,10 +99,12 @@ def _search_net(search: Search, problem: Problem, preference: CostPreference) ->
 
 
 def _meshes(problem: Problem) -> Iterator[Problem]:
-    """The problem on the root's chip, if the chip has all engines, then on all PEs."""
+    """The problem on the root's chip, if the chip has all engines, and on all PEs. A mesh without room for all
+    constants comes last: its candidates would spend the budget."""
     near = tuple(pe for pe in problem.order if problem.board.is_on_roots_chip(pe))
     meshes = (problem.on(order) for order in dict.fromkeys((near, problem.order)))
-    return (each for each in meshes if each.fewest <= len(each.order))
+    enough = (each for each in meshes if each.fewest <= len(each.order))
+    return iter(sorted(enough, key=lambda mesh: not may_be_resident(mesh)))
 
 
 def sequential(net: Net, objective: str) -> str:
