@@ -85,7 +85,7 @@ def best_of(problems: Sequence[Problem], objective: str, preference: CostPrefere
 
 
 def _search_net(search: Search, problem: Problem, preference: CostPreference) -> None:
-    """Search for the best plan of a net: on a single PE, then on the root's chip, then on all PEs."""
+    """Search for the best plan of a net: on a single PE, then on the root's chip and on all PEs."""
     _refuse(problem)
     objective = search.objective.name
     if objective != "throughput" or problem.board.noc is None:
@@ -104,7 +104,7 @@ def _meshes(problem: Problem) -> Iterator[Problem]:
     near = tuple(pe for pe in problem.order if problem.board.is_on_roots_chip(pe))
     meshes = (problem.on(order) for order in dict.fromkeys((near, problem.order)))
     enough = (each for each in meshes if each.fewest <= len(each.order))
-    return iter(sorted(enough, key=lambda mesh: not may_be_resident(mesh)))
+    yield from sorted(enough, key=may_be_resident, reverse=True)
 
 
 def sequential(net: Net, objective: str) -> str:
