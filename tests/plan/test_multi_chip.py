@@ -17,7 +17,7 @@ from npukit.plan.ir.store import load_plan, save_plan
 from npukit.plan.multi_chip import board_of_one, equal_chips, twins
 from npukit.plan.planner import best_of
 from npukit.plan.tensors.graph import Graph
-from npukit.plan.tensors.problem import Problem
+from npukit.plan.tensors.problem import Problem, Work
 from npukit.plan.tensors.routes import pes_of_chips, pes_to_use
 from plan.engines import engines
 from plan.networks import Builder
@@ -84,6 +84,15 @@ def test_a_frame_takes_the_pes_of_the_roots_chip_unless_more_are_allowed() -> No
     assert pes_to_use(board(), None) == [0, 1, 3, 2]
     assert pes_to_use(board(), 6) == [0, 1, 3, 2, 4, 5]
     assert pes_to_use(board(dead_pes=(0, 1, 2, 3, 4)), None) == [5, 7, 6]
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+def test_a_budget_is_spent_first_where_all_constants_have_room(most: int) -> None:
+    """Three layers of 200 KB fit on two chips. The root's chip streams some of them."""
+    b, many = Builder("large"), board(2, 1)
+    large = b.net(b.dense(b.dense(b.dense(b.input(1, 448), 448), 448), 448))
+    problem = Problem(Graph(large), many, engines(many), max_pes=8, work=Work(most=most))
+    assert best_of([problem], "latency").plan.pes_used > many.mesh.pes.count
 
 
 def test_a_plan_on_chips_reads_back(tmp_path: Path) -> None:
