@@ -132,7 +132,7 @@ def test_waits_for_a_single_sender_may_change_places_if_the_later_message_comes_
     )
 
     def proven(before: str, after: str, plan: Plan) -> bool:
-        return of_waits(Mutant("C", "net.c", 1, before, after), plan) != ""
+        return of_waits(Mutant("C", "roles/0/net/net.c", 1, before, after), plan) != ""
 
     plan = workshop.plan
     assert proven(f"{first}\nrun();\n{second}", f"{second}\nrun();\n{first}", plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -93,26 +93,33 @@ def of_member(mutant: Mutant, text: str) -> str:
     return reason if match[1] in after and holds(before, after) else ""
 
 
-_WAIT = re.compile(r"noc_wait\(\d+, 1\); /\* (\S+) from PE (\d+) \*/")
+_WAIT, _ROLE = re.compile(r"noc_wait\((\d+), 1\); /\* (\S+) from "), re.compile(r"roles/(\d+)/")
 
 
 def of_waits(mutant: Mutant, plan: Plan) -> str:
-    """The reason why two waits may change places, with computations between them: their messages come from a single PE,
-    whose DMA keeps the order, and the wait that comes first now is for the later message. Else empty."""
+    """The reason why two waits may change places, with computations between them: a single PE asks for their messages
+    from a single place, which keeps the order, and the wait for the later message comes first now. Else empty."""
     before, after = (_WAIT.findall(text) for text in (mutant.before, mutant.after))
-    if (
-        mutant.kind != "C"
-        or "noc_send(" in mutant.before
-        or len(before) != 2
-        or after != before[::-1]
-        or before[0][1] != before[1][1]
-    ):
+    if mutant.kind != "C" or "noc_send(" in mutant.before or len(before) != 2 or after != before[::-1]:
         return ""
-    (first, sender), (second, _) = before
-    sent = [plan.messages[step.message] for step in plan.by_pe[int(sender)].steps if isinstance(step, Send)]
-    places = [[at for at, message in enumerate(sent) if message.tensor == name] for name in (first, second)]
-    in_order = all(places) and max(places[0]) < min(places[1])
-    return f"PE {sender} sends {first} before {second}: after the second both are there" if in_order else ""
+    role = _ROLE.search(mutant.file)
+    pes = [pe.pe for pe in plan.pes if role is None or pe.role == int(role[1])]
+    landing = [[_landing(plan, pe, int(flag), name) for flag, name in before] for pe in pes]
+    in_order = any(map(any, landing)) and all(_comes_first(plan, *each) for each in landing if any(each))
+    return "a PE asks for both in this order: after the second both are there" if in_order else ""
+
+
+def _landing(plan: Plan, pe: int, flag: int, tensor: str) -> list[int]:
+    """The messages with parts of a tensor that a flag of a PE counts."""
+    return [each for each in plan.landing_on[pe].get(flag, []) if plan.messages[each].tensor == tensor]
+
+
+def _comes_first(plan: Plan, first: Sequence[int], second: Sequence[int]) -> bool:
+    """True if all messages of `first` arrive before those of `second`: numbers of messages for a PE."""
+    sent = {step.message: (pe.pe, at) for pe in plan.pes for at, step in enumerate(pe.steps) if isinstance(step, Send)}
+    ways = {(sent[each][0], plan.messages[each].source_pe) for each in (*first, *second)}
+    places = [[sent[each][1] for each in numbers] for numbers in (first, second)]
+    return len(ways) == 1 and all(places) and max(places[0]) < min(places[1])
 
 
 _CALL = re.compile(r"(\w+_[0-9a-f]{8})\((.*)\);")
