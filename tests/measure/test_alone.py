@@ -102,6 +102,18 @@ def test_what_a_layer_alone_writes_behind_its_output_is_refused(built: Build) ->
         check_alone(target, built.net(), other, golden(built), NOTHING)
 
 
+def test_a_repeated_tile_of_a_batch_writes_its_own_output_only(tmp_path: Path) -> None:
+    batch = shared_build(DIGITS / "digits_int8.tflite", tmp_path / "batch", pes=4, objective="throughput")
+    plan = batch.plan()
+    pe = plan.pes[1]
+    last = [step for step in pe.computes() if step.op == "conv2d_2"][-1]
+    assert last.frame >= len(plan.pes), "a first tile of the batch"
+    smaller = [replace(each, bytes=each.bytes - 32) if each.name == last.output.buffer else each for each in pe.buffers]
+    other = replace(plan, pes=(plan.pes[0], replace(pe, buffers=tuple(smaller)), *plan.pes[2:]))
+    with open_target(batch) as target, pytest.raises(DoesNotFit, match="conv2d_2 alone on PE 1 writes 32 bytes"):
+        check_alone(target, batch.net(), other, golden(batch), NOTHING)
+
+
 def test_a_frame_goes_on_behind_layers_alone(built: Build) -> None:
     with open_target(built) as target:
         check_alone(target, built.net(), built.plan(), golden(built), NOTHING)

@@ -88,7 +88,7 @@ class _Layer:
 
     `noisy` and `quiet`: runs near the output that the layer must not write, [run, 2], first byte and bytes. Only runs
     in `noisy` get noise: a message may still be leaving from those in `quiet`. `again`: the tile repeats one of an
-    earlier frame of the batch.
+    earlier frame of the batch, at other addresses, and runs with one case.
     """
 
     step: Compute
@@ -109,7 +109,8 @@ class _Layer:
         return np.random.default_rng(cases).integers(0, 256, (cases, int(self.noisy[:, 1].sum())), np.uint8)
 
     def cases(self, given: Mapping[str, Values]) -> int:
-        return len(given[self.step.op][self.output.tensor]) if self.step.op in given and not self.again else 0
+        every = len(given[self.step.op][self.output.tensor]) if self.step.op in given else 0
+        return min(every, 1) if self.again else every
 
 
 def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Validation) -> Validation:
@@ -125,7 +126,7 @@ def check_alone(target: Target, net: Net, plan: Plan, cases: Cases, found: Valid
         arena = emulator.symbol(pe, _ARENA) + control_bytes(len(plan.by_pe[like].tiles))
         table = [(layer.cases(given), *_counts(layer)) for layer in own]
         places = np.concatenate([np.zeros((0, 2), np.int64), *(_rows(layer, arena) for layer in own)])
-        data = b"".join(_data(layer, given).tobytes() for layer in own)
+        data = b"".join(_data(layer, given).tobytes() for layer in own if layer.cases(given))
         span = emulator.symbol(pe, _BEGIN), emulator.symbol(pe, _END)
         emulator.alone(pe, span, np.array(table).reshape(-1, 3), places, data)
     emulator.trace(True)
@@ -247,10 +248,8 @@ def _rows(layer: _Layer, arena: int) -> np.ndarray:
 def _data(layer: _Layer, given: Mapping[str, Values]) -> np.ndarray:
     """The bytes of the inputs and the noise, case by case."""
     cases = layer.cases(given)
-    if cases == 0:
-        return np.zeros(0, np.uint8)
-    values = given[layer.step.op]
-    return np.concatenate([*(each.store(values[each.tensor]) for each in layer.inputs), layer.noise(cases)], axis=1)
+    inputs = (place.store(given[layer.step.op][place.tensor][:cases]) for place in layer.inputs)
+    return np.concatenate([*inputs, layer.noise(cases)], axis=1)
 
 
 # ---- what was made ----
@@ -264,7 +263,7 @@ def _wrong(net: Net, pe: int, layers: Sequence[_Layer], given: Mapping[str, Valu
         end = at + count * (place.bytes + len(layer.near))
         every = np.frombuffer(made[at:end].ljust(end - at, b"\0"), np.uint8).reshape(count, -1)
         got, near = every[:, : place.bytes], every[:, place.bytes :]
-        at, want = end, place.store(given[layer.step.op][place.tensor])
+        at, want = end, place.store(given[layer.step.op][place.tensor][:count])
         _check_near(pe, layer, near)
         cases = np.flatnonzero((got != want).any(axis=1))
         if len(cases):
