@@ -45,7 +45,7 @@ def opened(built: Build, emulator: Emulator) -> Session:
 
 
 def regions(built: Build) -> list[LoadedRegion]:
-    return [region for image in built.images() for region in regions_of(image)]
+    return [region for image in built.images() for pe in regions_of(image).values() for region in pe]
 
 
 def flip(emulator: Emulator, region: LoadedRegion, chance: random.Random) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from struct import pack
 from typing import cast
@@ -42,7 +43,7 @@ def test_every_flipped_bit_is_named_with_its_pe_region_and_word(build: Build, bo
     """Flips a bit in each region of each PE, except in the root's code. The board still answers: the flipped code does
     not run."""
     emulator, session = board
-    regions, chance = list(_regions(build)), random.Random(5)
+    regions, chance = list(chain(*_regions(build))), random.Random(5)
     assert {region.name for region in regions} == {"code", "constants", "own data"}
     assert check_memory(session, build) == sum(len(region.data) for region in regions)
     for region in regions:
@@ -75,7 +76,7 @@ def test_a_table_may_write_many_words_into_commands(monkeypatch: pytest.MonkeyPa
     rows = b"".join(pack("<BBHI", patch, word, 0, 0x1000 + word) for word in range(count))
     rows += pack("<BBHI", run, 0, 0, len(rows) + 8)
     region = LoadedRegion(3, "PE 3", "own data", 0, rows + bytes(4 * count))
-    monkeypatch.setattr("npukit.measure.memory._regions", lambda build: [region])
+    monkeypatch.setattr("npukit.measure.memory._regions", lambda build: [[region]])
     written = rows + b"".join(pack("<I", 0x1000 + word) for word in range(count))
     assert check_memory(cast(Session, Memory(written)), cast(Build, None)) == len(region.data)
     with pytest.raises(DoesNotFit, match="own data of PE 3"):
@@ -84,7 +85,7 @@ def test_a_table_may_write_many_words_into_commands(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.exhaustive
 def test_run_names_weights_that_flipped_meanwhile(build: Build, tmp_path: Path) -> None:
-    region = next(region for region in _regions(build) if (region.pe, region.name) == (2, "constants"))
+    region = next(region for region in chain(*_regions(build)) if (region.pe, region.name) == (2, "constants"))
     (tmp_path / "faults.toml").write_text(
         f'[[fault]]\nkind = "flip sram"\npe = 2\naddress = {region.address + 100}\nbit = 0\nat = 1000\n'
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from npukit.errors import DoesNotFit
 from npukit.link.messages import DRAM_PE
@@ -17,18 +17,18 @@ _PIECE_BYTES = 1 << 20
 def check_memory(session: Session, build: Build) -> int:
     """Compare the loaded bytes with the memories. Returns the number of bytes. An error names the first difference."""
     checked = 0
-    for region in _regions(build):
+    for of_pe, region in ((each, region) for each in _regions(build) for region in each):
         checked += len(region.data)
         for start in range(0, len(region.data), _PIECE_BYTES):
             piece = region.data[start : start + _PIECE_BYTES]
             if session.digest(region.address + start, len(piece), region.pe) != digest(piece):
-                _explain(session, build, region, region.address + start, piece)
+                _explain(session, of_pe, region, region.address + start, piece)
     return checked
 
 
-def _explain(session: Session, build: Build, region: LoadedRegion, start: int, piece: bytes) -> None:
+def _explain(session: Session, of_pe: Sequence[LoadedRegion], region: LoadedRegion, start: int, piece: bytes) -> None:
     """Raise an error for a differing piece, unless the PE's own table has patched the words."""
-    patches = frozenset[tuple[int, int]]().union(*(each.patches for each in _regions(build) if each.pe == region.pe))
+    patches = frozenset[tuple[int, int]]().union(*(each.patches for each in of_pe))
     for address, got, want in _differing(session, region, start, piece):
         if (address, got) not in patches:
             raise DoesNotFit(
@@ -50,9 +50,9 @@ def _differing(session: Session, region: LoadedRegion, address: int, data: bytes
     yield from _differing(session, region, address + half, data[half:])
 
 
-def _regions(build: Build) -> Iterator[LoadedRegion]:
+def _regions(build: Build) -> Iterator[Sequence[LoadedRegion]]:
     for image in build.images():
-        yield from regions_of(image)
+        yield from regions_of(image).values()
     dram = build.dram()
     for chip in build.manifest.chips if dram else ():
-        yield LoadedRegion(DRAM_PE + chip, f"the DRAM of chip {chip}", CONSTANTS, 0, dram or b"")
+        yield [LoadedRegion(DRAM_PE + chip, f"the DRAM of chip {chip}", CONSTANTS, 0, dram or b"")]

@@ -98,9 +98,12 @@ def _word(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + _WORD], "little")
 
 
-def regions_of(image: Image) -> Iterator[LoadedRegion]:
-    """All regions of the image's PEs."""
-    yield from apart(lambda: [*_regions_in(image)], str(image.elf), BUILD, image.elf.stat().st_size)
+def regions_of(image: Image) -> Mapping[int, list[LoadedRegion]]:
+    """The regions of each of the image's PEs."""
+    by_pe: dict[int, list[LoadedRegion]] = defaultdict(list)
+    for region in apart(lambda: [*_regions_in(image)], str(image.elf), BUILD, image.elf.stat().st_size):
+        by_pe[region.pe].append(region)
+    return by_pe
 
 
 def _regions_in(image: Image) -> Iterator[LoadedRegion]:
@@ -117,11 +120,8 @@ def _regions_in(image: Image) -> Iterator[LoadedRegion]:
 
 def with_digests(image: Image) -> Image:
     """The image of self-testing firmware, with the regions' expected digests as overlays (`firmware/self_test`)."""
-    by_pe: dict[int, list[LoadedRegion]] = defaultdict(list)
-    for region in regions_of(image):
-        by_pe[region.pe].append(region)
     place = Elf(image.elf).symbols[_EXPECTED]
-    told = (Overlay(pe, place, _expected(regions)) for pe, regions in by_pe.items())
+    told = (Overlay(pe, place, _expected(regions)) for pe, regions in regions_of(image).items())
     return replace(image, overlays=(*image.overlays, *told))
 
 
