@@ -77,7 +77,20 @@ def test_a_border_is_crossed_only_where_a_chip_is_full(room: int, chips: set[int
     assert sum(before != after for before, after in pairwise(order)) <= 2
 
 
-@pytest.mark.parametrize(("room", "more"), [(1 << 17, False), (30 << 10, True)])
+@pytest.mark.parametrize(("blocks", "room", "cut"), [(4, 15 << 10, 0), (6, 19 << 10, 1)])
+def test_a_block_begins_on_the_next_chip_if_all_blocks_then_have_room(blocks: int, room: int, cut: int) -> None:
+    """Each block has 24 KB of weights, a chip 6 PEs. `cut`: ops on both chips, at most."""
+    b = Builder("blocks")
+    x = b.input(1, 64)
+    for _ in range(blocks):
+        x = b.dense(b.dense(x, 192), 64)
+    chips = [{tile.pe // PES for tile in tiles} for tiles in assigned(problem_of(b.net(x), two_chips()), room).values()]
+    assert chips[0] == {0}
+    assert chips[-1] == {1}
+    assert sum(len(each) > 1 for each in chips) <= cut
+
+
+@pytest.mark.parametrize(("room", "more"), [(1 << 17, False), (28 << 10, True)])
 def test_splits_of_blocks_that_are_alike_are_searched_for_once(
     monkeypatch: pytest.MonkeyPatch, room: int, more: bool
 ) -> None:

@@ -111,6 +111,8 @@ class ListSchedule:
         self._found, self._waiting = dict[str, tuple[Tile, ...]](), dict[str, Op]()
         (period, repeated), ops = _period(self._graph), self._graph.ops
         self._same_before = {ops[index].name: ops[index - period].name for index in repeated}
+        self._blocks = [op.name for op in ops[repeated[0] : len(ops) - period + 1 : period]] if repeated else []
+        self._held_before = float(self._held.sum())
         self._split_of: dict[str, Split] = {}
 
     def assignment(self) -> Assignment | None:
@@ -122,6 +124,8 @@ class ListSchedule:
             whole = from_boxes([Box.whole(self._graph.shape(name))])
             self._placed[name] = _Placed(whole, np.zeros(1, np.int64), np.zeros(1))
         for op in self._graph.ops:
+            if op.name in self._blocks:
+                self._begin_block(len(self._blocks) - self._blocks.index(op.name))
             if not any(home in self._placed for home in self._graph.sources(op)):
                 self._waiting[op.output] = op
             elif not self._place(op):
@@ -139,6 +143,16 @@ class ListSchedule:
     def held(self) -> int:
         """Bytes of resident constants, states and orders on the fullest PE."""
         return int(self._held.max())
+
+    def _begin_block(self, left: int) -> None:
+        """Leave the chip of the last op if it lacks room for a block like the last, and the other chips have room for
+        all blocks `left`. A block on two chips sends its widest tensors over the border."""
+        block, self._held_before = self._held.sum() - self._held_before, self._held.sum()
+        chips = np.bincount(self._chip, np.maximum(self._room - self._held, 0))
+        here = self._chip[self._last.places[0]]
+        if chips[here] < block and (np.delete(chips, here) // block).sum() >= left:
+            self._held[self._chip == here] = self._room
+            self._held_before = self._held.sum()
 
     def _place(self, op: Op) -> bool:
         """Take the best choice for an op, and place the waiting ops among its inputs. False if the PEs lack room.
