@@ -51,8 +51,8 @@ def running(*programs: tuple[Path, tuple[int, ...]], board: str = "pe-mesh", pla
 
 
 def run_to_sleep(emulator: Emulator) -> None:
-    """Run until every PE sleeps for good; the UART must stay silent."""
-    assert emulator.read(20) == b""
+    """Run until every PE sleeps for good; the UART must stay silent. The limit in seconds is for a machine at work."""
+    assert emulator.read(120) == b""
 
 
 def words(emulator: Emulator, pe: int, count: int, address: int = RESULTS) -> list[int]:
