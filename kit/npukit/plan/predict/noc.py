@@ -154,9 +154,9 @@ class Links:
         return INNER_CYCLES + hops * self._noc.hop_cycles + borders * self._noc.chip_hop_cycles
 
     def _dram_cycles(self, load: Packets) -> int:
-        """Cycles of DRAM: bursts, an opening of each row that they fill, the average share of refresh."""
-        rows = -(-load.burst_bytes // self._noc.dram_row_bytes)
-        cycles = -(-load.burst_bytes // self._noc.dram_bytes_per_cycle) + rows * self._noc.dram_row_cycles
+        """Cycles of DRAM: bursts, their shares of opening a row and of refresh. Short packets share an open row."""
+        rows = load.burst_bytes * self._noc.dram_row_cycles // self._noc.dram_row_bytes
+        cycles = -(-load.burst_bytes // self._noc.dram_bytes_per_cycle) + rows
         interval, refresh = self._noc.dram_refresh_interval, self._noc.dram_refresh_cycles
         return cycles + (cycles * refresh // (interval - refresh) if interval else 0)
 
