@@ -186,18 +186,23 @@ def test_the_order_is_a_snake_from_the_root_past_dead_pes() -> None:
 
 
 def in_dram(bursts: int) -> int:
-    """Cycles of whole bursts in one row: the row opens, and refresh takes its share."""
-    taken = bursts + NOC.dram_row_cycles
+    """Cycles of whole bursts, in flits: rows open as they fill, and refresh takes its share."""
+    taken = bursts + NOC.port_bytes_per_cycle * bursts * NOC.dram_row_cycles // NOC.dram_row_bytes
     return taken + taken * NOC.dram_refresh_cycles // (NOC.dram_refresh_interval - NOC.dram_refresh_cycles)
+
+
+def answered(flits: int) -> int:
+    """Cycles from an answer's first flit to its last: those of the DRAM, or of flits and header on a link."""
+    return max(in_dram(flits), flits + 1)
 
 
 def test_dram_is_asked_and_answers_one_after_the_other() -> None:
     network = Links(BOARD)
     answer = SETUP + 2 + 3 * NOC.hop_cycles + 3 + NOC.dram_latency_cycles
-    taken = in_dram(12)
-    assert network.carry(0, 3, DRAM, [3], data(12)).arrived == {3: answer + 2 + 3 * NOC.hop_cycles + taken + 1}
-    begins, taken = answer + taken, in_dram(4)
-    assert network.carry(0, 4, DRAM, [4], data(4)).arrived == {4: begins + 2 + NOC.hop_cycles + taken + 1}
+    arrived = answer + 2 + 3 * NOC.hop_cycles + answered(12) + 1
+    assert network.carry(0, 3, DRAM, [3], data(12)).arrived == {3: arrived}
+    arrived = answer + in_dram(12) + 2 + NOC.hop_cycles + answered(400) + 1
+    assert network.carry(0, 4, DRAM, [4], data(400)).arrived == {4: arrived}
 
 
 def test_what_waits_for_dram_takes_no_link_meanwhile() -> None:
@@ -205,5 +210,5 @@ def test_what_waits_for_dram_takes_no_link_meanwhile() -> None:
     network.departure(0, 0, DRAM, data(1000))
     later = network.departure(0, 0, DRAM, data(8))
     assert network.carry(20, 1, 1, [2], data(10)).arrived == {2: 19 + alone(10)}
-    taken = in_dram(8)
-    assert network.deliver(later, 0, DRAM, [1], data(8)).arrived == {1: later + 2 + NOC.hop_cycles + taken + 1}
+    arrived = later + 2 + NOC.hop_cycles + answered(8) + 1
+    assert network.deliver(later, 0, DRAM, [1], data(8)).arrived == {1: arrived}
