@@ -51,7 +51,7 @@ def running(*programs: tuple[Path, tuple[int, ...]], board: str = "pe-mesh", pla
 
 
 def run_to_sleep(emulator: Emulator) -> None:
-    """Run until every PE sleeps for good; the UART must stay silent. The limit in seconds is for a machine at work."""
+    """Run until every PE sleeps for good; the UART must stay silent. Limit: 120 seconds on a loaded machine."""
     assert emulator.read(120) == b""
 
 

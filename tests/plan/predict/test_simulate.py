@@ -192,7 +192,7 @@ def in_dram(bursts: int) -> int:
 
 
 def answered(flits: int) -> int:
-    """Cycles from an answer's first flit to its last: those of the DRAM, or of flits and header on a link."""
+    """Cycles from an answer's first flit to its last: cycles of the DRAM, or of flits and header on a link."""
     return max(in_dram(flits), flits + 1)
 
 
