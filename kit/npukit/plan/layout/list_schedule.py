@@ -111,8 +111,9 @@ class ListSchedule:
         self._found, self._waiting = dict[str, tuple[Tile, ...]](), dict[str, Op]()
         (period, repeated), ops = _period(self._graph), self._graph.ops
         self._same_before = {ops[index].name: ops[index - period].name for index in repeated}
-        self._blocks = [op.name for op in ops[repeated[0] : len(ops) - period + 1 : period]] if repeated else []
-        self._held_before = float(self._held.sum())
+        begins = ops[repeated[0] : len(ops) - period + 1 : period] if repeated else ()
+        self._blocks_left = {op.name: left for left, op in enumerate(reversed(begins), 1)}
+        self._held_before, self._open = float(self._held.sum()), np.ones(count, bool)
         self._split_of: dict[str, Split] = {}
 
     def assignment(self) -> Assignment | None:
@@ -124,8 +125,8 @@ class ListSchedule:
             whole = from_boxes([Box.whole(self._graph.shape(name))])
             self._placed[name] = _Placed(whole, np.zeros(1, np.int64), np.zeros(1))
         for op in self._graph.ops:
-            if op.name in self._blocks:
-                self._begin_block(len(self._blocks) - self._blocks.index(op.name))
+            if op.name in self._blocks_left:
+                self._begin_block(self._blocks_left[op.name])
             if not any(home in self._placed for home in self._graph.sources(op)):
                 self._waiting[op.output] = op
             elif not self._place(op):
@@ -145,14 +146,13 @@ class ListSchedule:
         return int(self._held.max())
 
     def _begin_block(self, left: int) -> None:
-        """Leave the chip of the last op if it lacks room for a block like the last, and the other chips have room for
+        """Close the chip of the last op if it lacks room for a block like the last, and the other chips have room for
         all blocks `left`. A block on two chips sends its widest tensors over the border."""
         block, self._held_before = self._held.sum() - self._held_before, self._held.sum()
-        chips = np.bincount(self._chip, np.maximum(self._room - self._held, 0))
+        rooms = np.bincount(self._chip, self._open * np.maximum(self._room - self._held, 0))
         here = self._chip[self._last.places[0]]
-        if chips[here] < block and (np.delete(chips, here) // block).sum() >= left:
-            self._held[self._chip == here] = self._room
-            self._held_before = self._held.sum()
+        if rooms[here] < block and (np.delete(rooms, here) // block).sum() >= left:
+            self._open &= self._chip != here
 
     def _place(self, op: Op) -> bool:
         """Take the best choice for an op, and place the waiting ops among its inputs. False if the PEs lack room.
@@ -200,7 +200,7 @@ class ListSchedule:
             kept = self._kept_bytes(op, boxes, costs[0])
             operands = self._most_bytes([*needs, (op.output, boxes)])
             room = np.minimum(self._room, self._most - np.maximum(self._operands, operands))
-            roomy = carries & (self._held + kept <= room)
+            roomy = carries & self._open & (self._held + kept <= room)
             by_core = np.array([cost.cycles for cost in costs])
             for places in self._placements(moved, len(boxes), roomy):
                 ready, load, orders = self._free[places], 0.0, np.zeros(len(self._free))

@@ -155,8 +155,8 @@ class Links:
 
     def _dram_cycles(self, load: Packets) -> int:
         """Cycles of DRAM: bursts, their shares of opening a row and of refresh. Short packets share an open row."""
-        rows = load.burst_bytes * self._noc.dram_row_cycles // self._noc.dram_row_bytes
-        cycles = -(-load.burst_bytes // self._noc.dram_bytes_per_cycle) + rows
+        opening = load.burst_bytes * self._noc.dram_row_cycles // self._noc.dram_row_bytes
+        cycles = -(-load.burst_bytes // self._noc.dram_bytes_per_cycle) + opening
         interval, refresh = self._noc.dram_refresh_interval, self._noc.dram_refresh_cycles
         return cycles + (cycles * refresh // (interval - refresh) if interval else 0)
 
