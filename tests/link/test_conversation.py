@@ -171,6 +171,12 @@ class Timed(Scripted):
 
 
 class TimedWitness(Timed):
+    conversations = 0
+
+    def conversation(self) -> int:
+        self.conversations += 1
+        return self.conversations
+
     def silence(self) -> tuple[str, ...]:
         return ()
 
@@ -185,3 +191,24 @@ def test_a_run_is_not_disturbed_soon_and_an_emulator_never(transport: type[Timed
     conversation.ask(Run(1, observe=False, frames=1))
     conversation.ask(ReadCounters())
     assert timed.waits == pytest.approx(waits, abs=0.3)
+
+
+class Recorded(TimedWitness):
+    """An emulator that records the frames it receives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.frames.append(data)
+        super().write(data)
+
+
+def test_conversations_with_an_emulator_send_the_same_bytes_after_each_power_on() -> None:
+    boards = [Recorded(), Recorded()]
+    for board in boards:
+        for _ in range(2):
+            Conversation(board, 10.0).ask(ReadCounters())
+    assert boards[0].frames == boards[1].frames
+    assert boards[0].frames[0] != boards[0].frames[1]

@@ -123,7 +123,7 @@ class Emulator:
         self._strict, self._races, self._plan, self._senders = strict, races, plan, dict(senders or {})
         self._asked = board.root_pe if asked is None else asked
         self._seed, self._now, self._layers, self._waves = seed, 0, layers, waves
-        self._patience = Patience(predicted_cycles)
+        self._patience, self._conversations = Patience(predicted_cycles), 0
         self._workers = workers or os.cpu_count() or 1
         self._images = tuple(images)
         self._dram = {DRAM + chip: dram for chip in chips if dram}
@@ -164,6 +164,11 @@ class Emulator:
     def expect(self, frames: int) -> None:
         """Announce `frames` frames before the next answer."""
         self._patience.expect(frames)
+
+    def conversation(self) -> int:
+        """The number of a new conversation since power-on."""
+        self._conversations += 1
+        return self._conversations
 
     def run(self, cycles: int) -> None:
         """Let `cycles` cycles pass. Bytes from the UART are kept for the next `read`."""

@@ -90,3 +90,6 @@ class _SeeingLine(_Line):
 
     def expect(self, frames: int) -> None:
         self._witness.expect(frames)
+
+    def conversation(self) -> int:
+        return self._witness.conversation()

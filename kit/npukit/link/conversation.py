@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from npukit.link.messages import (
     unpack_fault,
     unpack_reply,
 )
-from npukit.link.transport import Transport, Witness
+from npukit.link.transport import Transport, Witness, chance
 
 _ATTEMPTS = 12
 _INSISTENT_PAUSE = 0.02
@@ -75,7 +74,8 @@ class Conversation:
         self._pe = pe
         self._answer_seconds = answer_seconds
         self._decoder = FrameDecoder()
-        self._session = secrets.randbelow(0xFFFF) + 1
+        self.chance = chance(transport)
+        self._session = self.chance.randint(1, 0xFFFF)
         self._sequence = 0
         self._earlier_fault: DeviceFault | None = None
         self.window = 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -76,7 +75,7 @@ class Session:
         self._expected = build_id
         self._answer_seconds = answer_seconds
         self._conversation = Conversation(transport, answer_seconds, pe)
-        self._run_number = secrets.randbits(32)
+        self._run_number = self._conversation.chance.getrandbits(32)
         self._device: Device | None = None
         self._pes: list[int] = []
         self.linked = pe == messages.LINKED_PE

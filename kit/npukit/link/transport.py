@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random, SystemRandom
 from typing import Protocol, runtime_checkable
 
 
@@ -31,3 +32,13 @@ class Witness(Protocol):
     def expect(self, frames: int) -> None:
         """Announce `frames` frames before the next answer."""
         ...
+
+    def conversation(self) -> int:
+        """The number of a new conversation since power-on."""
+        ...
+
+
+def chance(transport: Transport) -> Random:
+    """Random numbers for a conversation. On a `Witness` they are equal after each power-on: a byte's value changes the
+    cycles to decode a frame, and measured cycles must repeat."""
+    return Random(transport.conversation()) if isinstance(transport, Witness) else SystemRandom()
