@@ -194,7 +194,7 @@ def test_a_run_is_not_disturbed_soon_and_an_emulator_never(transport: type[Timed
 
 
 class Recorded(TimedWitness):
-    """An emulator that records the frames it receives."""
+    """An emulator with a record of received frames."""
 
     def __init__(self) -> None:
         super().__init__()

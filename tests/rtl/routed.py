@@ -95,15 +95,15 @@ def placed(folder: Path, pins: int, more: Sequence[str], seconds: float) -> Rout
     (folder / "report.json").unlink(missing_ok=True)
     with told.open("w") as log, suppress(subprocess.TimeoutExpired):
         subprocess.run([*command, *options, *more], cwd=folder, stdout=log, stderr=log, timeout=seconds, check=False)
-    if not (folder / "report.json").exists():
+    report = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else {}
+    if not report.get("fmax"):
         return packed(told.read_text(), pins)
     netlist = json.loads((folder / "around.json").read_text())["modules"]["around"]
-    how = "placed" if "--no-route" in more else "routed"
-    return reported(json.loads((folder / "report.json").read_text()), pins, registers(netlist), how)
+    return reported(report, pins, registers(netlist))
 
 
 def packed(told: str, pins: int) -> Routed:
-    """What nextpnr has told before its end. An error if the circuit is not even packed."""
+    """The figures in nextpnr's log, for a circuit that is not routed. An error if the circuit is not even packed."""
     found = {name: (int(used), int(all_)) for name, used, all_ in _TOLD.findall(told)}
     if not found:
         raise RuntimeError((told.strip().splitlines() or ["no output"])[-1])
@@ -119,7 +119,7 @@ def registers(netlist: Mapping[str, Any]) -> Mapping[str, str]:
     return {cell: names.get(each["connections"]["Q"][0], "") for cell, each in cells if each["type"] == "TRELLIS_FF"}
 
 
-def reported(report: Mapping[str, Any], pins: int, named: Mapping[str, str], how: str) -> Routed:
+def reported(report: Mapping[str, Any], pins: int, named: Mapping[str, str]) -> Routed:
     """The figures of a report of nextpnr. `named`: RTL names of cells."""
     used = {column: report["utilization"][name]["used"] for column, name in NAMES.items()}
     available = {column: report["utilization"][name]["available"] for column, name in NAMES.items()}
@@ -127,7 +127,7 @@ def reported(report: Mapping[str, Any], pins: int, named: Mapping[str, str], how
     path = next(each for each in report["critical_paths"] if each["from"].endswith(clock) and "path" in each)["path"]
     names = [*(step.get("net", "$") for step in path), named.get(path[-1]["to"]["cell"], "$")]
     modules = dict.fromkeys(instance(name) for name in names if not name.startswith("$"))
-    return Routed(used, available, how, fastest["achieved"], [*modules], pins)
+    return Routed(used, available, "routed", fastest["achieved"], [*modules], pins)
 
 
 def instance(name: str) -> str:

@@ -84,7 +84,7 @@ def test_a_report_of_nextpnr_is_read() -> None:
         },
         "cells": {"$a": {"type": "TRELLIS_FF", "connections": {"Q": [4]}}, "$lut": {"type": "LUT4"}},
     }
-    found = reported(report, 7, registers(netlist), "routed")
+    found = reported(report, 7, registers(netlist))
     assert (found.used["DSPs"], found.megahertz, found.pins) == (3, 50.5, 7)
     assert list(found.path) == ["dma.check", "dma.check.span.b"]
     assert [instance(name) for name in ("inside.a", "into[3]")] == ["top", "chain of pins"]
