@@ -225,8 +225,7 @@ class Noc(_Part):
 
     def packets(self, rows: int, row_bytes: int, destinations: int = 1) -> Packets:
         """The packets of a copy. `destinations`: entries of a multicast's list; 1: no list."""
-        sizes = self.port_bytes_per_cycle, self.packet_flits, self.dram_burst_bytes
-        return packets_of(*sizes, rows, row_bytes, destinations)
+        return packets_of(self.port_bytes_per_cycle, self.packet_flits, rows, row_bytes, destinations)
 
     def border_cycles(self, flits: int) -> int:
         """Cycles for which a packet occupies the link of a chip border."""

@@ -38,13 +38,16 @@ REQUEST_FLITS = 2
 
 @dataclass(frozen=True)
 class Packets:
-    """The packets of a copy: hardware manual, section 4.3. `data`: flits of data. `lists`: flits of the list of
-    destinations in each packet. `burst_bytes`: bytes of all bursts of a DRAM."""
+    """The packets of a copy of rows: hardware manual, section 4.3. `data`: flits of data. `lists`: flits of the list of
+    destinations in each packet. `address`, `stride`: the rows' place in DRAM."""
 
     data: int
     count: int
     lists: int
-    burst_bytes: int
+    rows: int
+    row_bytes: int
+    address: int = 0
+    stride: int = 0
 
     @property
     def flits(self) -> int:
@@ -57,12 +60,12 @@ class Packets:
 
 
 @lru_cache(maxsize=1 << 16)
-def packets_of(flit: int, packet: int, burst: int, rows: int, row_bytes: int, destinations: int) -> Packets:
-    """The packets of a copy. `flit`, `burst`: bytes. `packet`: most flits. `destinations`: entries of a list, or 1."""
+def packets_of(flit: int, packet: int, rows: int, row_bytes: int, destinations: int) -> Packets:
+    """The packets of a copy. `flit`: bytes. `packet`: most flits. `destinations`: entries of a list, or 1."""
     groups = -(-destinations // MOST_DESTINATIONS)
     lists = -(-min(destinations, MOST_DESTINATIONS) // ENTRIES_OF_A_FLIT) if destinations > 1 else 0
     room, row = packet - 1 - lists, -(-row_bytes // flit)
     if rows * row == 0:
-        return Packets(0, groups, lists, 0)
+        return Packets(0, groups, lists, 0, 0)
     count = -(-rows // (room // row)) if row <= room else rows * -(-row // room)
-    return Packets(groups * rows * row, groups * count, lists, rows * -(-row_bytes // burst) * burst)
+    return Packets(groups * rows * row, groups * count, lists, rows, row_bytes)

@@ -9,6 +9,7 @@ from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.batch_emitter import emit_batch
 from npukit.plan.ir.assignment import Tile
 from npukit.plan.ir.plan import PePlan
+from npukit.plan.predict.dram import DramTiming
 from npukit.plan.predict.noc import Links
 from npukit.plan.predict.simulate import simulate
 from npukit.plan.tensors.boxes import grid, to_boxes
@@ -185,23 +186,18 @@ def test_the_order_is_a_snake_from_the_root_past_dead_pes() -> None:
     assert pes_in_order(dead)[:3] == [4, 7, 5]
 
 
-def in_dram(bursts: int) -> int:
-    """Cycles of whole bursts, in flits: rows open as they fill, and refresh takes its share."""
-    taken = bursts + NOC.port_bytes_per_cycle * bursts * NOC.dram_row_cycles // NOC.dram_row_bytes
-    return taken + taken * NOC.dram_refresh_cycles // (NOC.dram_refresh_interval - NOC.dram_refresh_cycles)
-
-
 def answered(flits: int) -> int:
-    """Cycles from an answer's first flit to its last: cycles of the DRAM, or of flits and header on a link."""
-    return max(in_dram(flits), flits + 1)
+    """Cycles from an answer's first flit to its last: cycles of the DRAM, or of flits and headers on a link."""
+    begin, end = DramTiming(NOC).access(0, -NOC.dram_row_cycles, data(flits))
+    return max(end - begin, data(flits).flits)
 
 
 def test_dram_is_asked_and_answers_one_after_the_other() -> None:
     network = Links(BOARD)
-    answer = SETUP + 2 + 3 * NOC.hop_cycles + 3 + NOC.dram_latency_cycles
+    answer = SETUP + 2 + 3 * NOC.hop_cycles + 3 + NOC.dram_latency_cycles + NOC.dram_row_cycles
     arrived = answer + 2 + 3 * NOC.hop_cycles + answered(12) + 1
     assert network.carry(0, 3, DRAM, [3], data(12)).arrived == {3: arrived}
-    arrived = answer + in_dram(12) + 2 + NOC.hop_cycles + answered(400) + 1
+    arrived = answer + 12 + 2 + NOC.hop_cycles + answered(400) + 1
     assert network.carry(0, 4, DRAM, [4], data(400)).arrived == {4: arrived}
 
 
@@ -210,5 +206,5 @@ def test_what_waits_for_dram_takes_no_link_meanwhile() -> None:
     network.departure(0, 0, DRAM, data(1000))
     later = network.departure(0, 0, DRAM, data(8))
     assert network.carry(20, 1, 1, [2], data(10)).arrived == {2: 19 + alone(10)}
-    arrived = later + 2 + NOC.hop_cycles + answered(8) + 1
+    arrived = later.begin + 2 + NOC.hop_cycles + answered(8) + 1
     assert network.deliver(later, 0, DRAM, [1], data(8)).arrived == {1: arrived}

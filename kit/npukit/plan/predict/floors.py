@@ -10,7 +10,7 @@ from npukit.board.noc import DRAM, Packets
 from npukit.net.net import Net
 from npukit.net.ops.table import macs
 from npukit.plan.ir.plan import Plan
-from npukit.plan.predict.noc import Flight, Links, link_bytes, message_bytes, port_cycles
+from npukit.plan.predict.noc import Departure, Flight, Links, link_bytes, message_bytes, port_cycles
 from npukit.plan.predict.simulate import ROUNDS, simulate
 
 FLOOR_LABELS = {"products": "products over peak", "messages": "bytes over links", "path": "critical path"}
@@ -60,14 +60,16 @@ def _cycles_of_bytes(net: Net, board: Board, plan: Plan) -> float:
 class _AtOnce(Links):
     """A network whose messages take no time."""
 
-    def departure(self, start: int, sender: int, source: int, load: Packets) -> int:
-        return start
+    def departure(self, start: int, sender: int, source: int, load: Packets) -> Departure:
+        return Departure(start, start)
 
     def asked(self, sender: int) -> int:
         return 0
 
-    def deliver(self, start: int, sender: int, source: int, destinations: Sequence[int], load: Packets) -> Flight:
-        return Flight(start, dict.fromkeys(destinations, start))
+    def deliver(
+        self, departure: Departure, sender: int, source: int, destinations: Sequence[int], load: Packets
+    ) -> Flight:
+        return Flight(departure.begin, dict.fromkeys(destinations, departure.begin))
 
 
 def with_measured(told: Floors, latency: int, interval: int) -> list[tuple[str, int, int]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from npukit.board.board import Board, Noc
 from npukit.board.noc import DRAM, INNER_CYCLES, REQUEST_FLITS, Packets
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Message, Plan
+from npukit.plan.predict.dram import DramTiming
 from npukit.plan.tensors.dma_copies import copies
 from npukit.plan.tensors.routes import Link, Routes
 
@@ -25,6 +27,13 @@ class Flight:
     done: int
     arrived: dict[int, int]
     late: int = 0
+
+
+class Departure(NamedTuple):
+    """Cycles in which a source provides a descriptor's data."""
+
+    begin: int
+    end: int
 
 
 class _Wire:
@@ -71,10 +80,11 @@ class Links:
 
     def __init__(self, board: Board) -> None:
         assert board.noc is not None
-        self._noc, self._routes = board.noc, Routes(board)
+        self._noc = noc = board.noc
+        self._routes = Routes(board)
         self._wires: dict[Link, _Wire] = {}
         self._ports: dict[int, _Port] = defaultdict(_Port)
-        self._dram_free: dict[int, int] = defaultdict(int)
+        self._drams: dict[int, DramTiming] = defaultdict(lambda: DramTiming(noc))
         self._trees: dict[tuple[int, tuple[int, ...]], _Tree] = {}
 
     @property
@@ -86,8 +96,8 @@ class Links:
         """Carry one descriptor. Valid only if no descriptor with a later start departs earlier."""
         return self.deliver(self.departure(start, sender, source, load), sender, source, destinations, load)
 
-    def departure(self, start: int, sender: int, source: int, load: Packets) -> int:
-        """The cycle at which a descriptor leaves its source. `start`: the sender's DMA takes up the descriptor.
+    def departure(self, start: int, sender: int, source: int, load: Packets) -> Departure:
+        """The cycles in which a descriptor leaves its source. `start`: the sender's DMA takes up the descriptor.
 
         Call `departure` in the order of the starts, and `deliver` in the order of the departures.
         """
@@ -95,23 +105,24 @@ class Links:
         begin = max(start + self._noc.setup_cycles + load.lists, port.sends)
         if source < DRAM:
             port.sends = begin + load.flits
-            return begin
+            return Departure(begin, port.sends)
         port.sends = begin + REQUEST_FLITS + load.lists
         asked = begin + self._way(sender, self._routes.router(source)) + REQUEST_FLITS + load.lists + 1
-        begin = max(asked + self._noc.dram_latency_cycles, self._dram_free[source])
-        self._dram_free[source] = begin + self._dram_cycles(load)
-        return begin
+        known = asked + self._noc.dram_latency_cycles
+        return Departure(*self._drams[source].access(known, known, load))
 
     def asked(self, sender: int) -> int:
         """The cycle at which the sender's last packet or request has left."""
         return self._ports[sender].sends
 
-    def deliver(self, start: int, sender: int, source: int, destinations: Sequence[int], load: Packets) -> Flight:
-        """Carry a message from its source, with departure at `start`. Each link of the union of the paths is crossed
-        once."""
+    def deliver(
+        self, departure: Departure, sender: int, source: int, destinations: Sequence[int], load: Packets
+    ) -> Flight:
+        """Carry a message from its source. Each link of the union of the paths is crossed once."""
+        start = departure.begin
         if destinations[0] >= DRAM:
             return self._store(start, sender, source, destinations[0], load)
-        flits = max(load.flits, self._dram_cycles(load) if source >= DRAM else 0)
+        flits = max(load.flits, departure.end - start)
         flight = Flight(start + load.flits, {})
         for destination, (head, slow) in self._heads(start, source, destinations, load).items():
             read = load.flits if destination == source else 0  # a copy within a PE takes the port twice
@@ -141,10 +152,9 @@ class Links:
         """Carry a message to DRAM. The descriptor is done when the DRAM's acknowledgement has come back."""
         router = self._routes.router(place)
         head, slow = self._heads(start, source, [router], load)[router]
-        taken = self._dram_cycles(load)
-        begin = max(head + load.longest + 1, self._dram_free[place])
-        self._dram_free[place] = begin + taken
-        done = max(begin + taken, head + max(load.flits, slow) + load.longest + 1)
+        known = head + load.longest + 1
+        _, end = self._drams[place].access(known, known, load)
+        done = max(end, head + max(load.flits, slow) + load.longest + 1)
         return Flight(done + self._way(router, sender) + INNER_CYCLES, {place: done})
 
     def _way(self, source: int, destination: int) -> int:
@@ -152,13 +162,6 @@ class Links:
         borders = sum(link.border for link in self._routes.path(source, destination))
         hops = len(self._routes.path(source, destination)) - borders
         return INNER_CYCLES + hops * self._noc.hop_cycles + borders * self._noc.chip_hop_cycles
-
-    def _dram_cycles(self, load: Packets) -> int:
-        """Cycles of DRAM: bursts, their shares of opening a row and of refresh. Short packets share an open row."""
-        opening = load.burst_bytes * self._noc.dram_row_cycles // self._noc.dram_row_bytes
-        cycles = -(-load.burst_bytes // self._noc.dram_bytes_per_cycle) + opening
-        interval, refresh = self._noc.dram_refresh_interval, self._noc.dram_refresh_cycles
-        return cycles + (cycles * refresh // (interval - refresh) if interval else 0)
 
     def _tree(self, source: int, destinations: tuple[int, ...]) -> _Tree:
         """The union of the paths to some destinations, cached."""
@@ -204,17 +207,21 @@ class Packet:
 
 def packets_of(noc: Noc, net: Net, plan: Plan) -> list[list[Packet]]:
     """The packets of each message."""
-    boxes = {(pe.pe, buffer.name): buffer.box for pe in plan.pes for buffer in pe.buffers}
-    boxes |= {(DRAM, buffer.name): buffer.box for buffer in plan.dram}
+    buffers = {(pe.pe, buffer.name): buffer for pe in plan.pes for buffer in pe.buffers}
+    buffers |= {(DRAM, buffer.name): buffer for buffer in plan.dram}
     found: list[list[Packet]] = []
     for message in plan.messages:
-        source, landing = boxes[message.source_pe, message.source.buffer], message.landings[0]
-        target = boxes[landing.pe, landing.view.buffer]
-        *parts, last = copies(message.source.box, source, target, element_bytes(net, message))
-        ends = [*((part, False) for part in parts), (last, True)]
-        count = len(message.landings)
-        loads = [(noc.packets(part.rows, part.row_bytes, count), part, end) for part, end in ends]
-        found.append([Packet(message, load, end, end, part.rows * part.row_bytes) for load, part, end in loads])
+        landing = message.landings[0]
+        source, target = buffers[message.source_pe, message.source.buffer], buffers[landing.pe, landing.view.buffer]
+        parts = copies(message.source.box, source.box, target.box, element_bytes(net, message))
+        found.append([])
+        for part in parts:
+            load, last = noc.packets(part.rows, part.row_bytes, len(message.landings)), part is parts[-1]
+            if message.source_pe == DRAM:
+                load = replace(load, address=source.offset + part.source_offset, stride=part.source_stride)
+            elif landing.pe == DRAM:
+                load = replace(load, address=target.offset + part.destination_offset, stride=part.destination_stride)
+            found[-1].append(Packet(message, load, last, last, part.rows * part.row_bytes))
     return found
 
 

@@ -35,7 +35,7 @@ from npukit.plan.ir.plan import (
     orders_name,
 )
 from npukit.plan.predict.memory import MULTICAST_SIGNAL
-from npukit.plan.predict.noc import Flight, Links, Packet, packets_of
+from npukit.plan.predict.noc import Departure, Flight, Links, Packet, packets_of
 from npukit.plan.predict.timeline import CORE as CORE_TRACK
 from npukit.plan.predict.timeline import SEND, WAIT, Movement, Timeline, TimeSlice
 from npukit.plan.tensors import core_cycles
@@ -343,21 +343,22 @@ class _Simulation:
             flight = self._depart(pe, packet, asked, leaves)
             self._land(flight, flight.done, partial(self._transmit, pe))
         else:  # messages with an earlier departure take their links first
-            self._at(leaves, partial(self._leave, pe, packet, asked))
+            self._at(leaves.begin, partial(self._leave, pe, packet, asked, leaves))
             self._at(self._network.asked(pe.plan.pe), partial(self._transmit, pe))
 
-    def _leave(self, pe: _Pe, packet: Packet, asked: int, time: int) -> None:
-        self._depart(pe, packet, asked, time)
+    def _leave(self, pe: _Pe, packet: Packet, asked: int, leaves: Departure, _time: int) -> None:
+        self._depart(pe, packet, asked, leaves)
 
-    def _depart(self, pe: _Pe, packet: Packet, asked: int, time: int) -> Flight:
+    def _depart(self, pe: _Pe, packet: Packet, asked: int, leaves: Departure) -> Flight:
         assert self._network is not None
         landings, source = packet.message.landings, packet.message.source_pe
         places = [landing.pe for landing in landings]
-        flight = self._network.deliver(time, pe.plan.pe, source, places, packet.load)
+        flight = self._network.deliver(leaves, pe.plan.pe, source, places, packet.load)
         left, arrived = flight.done, flight.arrived
         if self._record:
-            moves = [Movement(source, to, packet.bytes, time, end, pe.plan.pe, asked) for to, end in arrived.items()]
-            self.movements += moves
+            self.movements += [
+                Movement(source, to, packet.bytes, leaves.begin, end, pe.plan.pe, asked) for to, end in arrived.items()
+            ]
         if source == pe.plan.pe:
             pe.port.append((left - packet.load.data, left))
         for landing in landings if landings[0].pe < DRAM else ():
