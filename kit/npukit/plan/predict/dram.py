@@ -53,7 +53,8 @@ def bursts_and_rows(burst: int, row: int, packet: int, load: Packets) -> tuple[i
     bursts, rows = 0, list[int]()
     for begin, end in _pieces(packet, load):
         bursts += (end - 1) // burst - begin // burst + 1
-        rows += (each for each in range(begin // row, (end - 1) // row + 1) if not rows or rows[-1] != each)
+        touched = range(begin // row, (end - 1) // row + 1)
+        rows += touched[1:] if rows and rows[-1] == touched[0] else touched
     return bursts, tuple(rows)
 
 
