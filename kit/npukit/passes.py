@@ -18,9 +18,9 @@ from npukit.net.net import Net
 from npukit.net.passes.at_link import with_ends_at_link
 from npukit.net.passes.dead_channels import without_dead_channels
 from npukit.net.passes.numbers import with_numbers_as_constants
-from npukit.net.passes.requantised import with_requantising_tables
 from npukit.net.passes.simplify import with_repeats_as_resizing, with_transposing_products
 from npukit.net.passes.states import with_states_in_place
+from npukit.net.passes.tabled import with_tables
 from npukit.net.text import print_net, print_op
 from npukit.plan.tensors.op_order import in_overlapping_order
 
@@ -74,7 +74,7 @@ PLACING = (
         "patterns",
         lambda net, options: with_patterns_of(net, options.engines, options.only, slower_too=options.slower_too),
     ),
-    Pass("tables", lambda net, options: with_requantising_tables(net)),
+    Pass("tables", lambda net, options: with_tables(net)),
     Pass("choices", lambda net, options: with_choices(net, options.engines, options.chosen)),
     Pass("strict", lambda net, options: refuse_cpu_ops(net) if options.strict else net),
     Pass("overlap", lambda net, options: in_overlapping_order(net, options.engines)),

@@ -1,54 +1,91 @@
-"""Requantisation of bytes by table. A byte has only 256 values, and lookup tables have kernels.
+"""Elementwise ops of a single tensor of bytes as lookups, which have kernels: a byte has only 256 values.
 
-An identity table, left where a factor became part of the scale, is no work.
+Consecutive lookups become one. An identity table, left where a factor became part of the scale, is no work.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from npukit.net.net import CORE, NO_WORK, Net, Op
-from npukit.net.ops import Lookup, Requantize, Reshape
-from npukit.net.passes.simplify import without_unread_constants
-from npukit.net.requantize import quantization, rescale, scale_ratio
+from npukit.net.ops import Lookup, Reshape
+from npukit.net.ops.table import SPECS
+from npukit.net.passes.simplify import without_unread, without_unread_constants
 from npukit.net.tensor import Tensor
 
+_BYTES = ("int8", "uint8")
 
-def with_requantising_tables(net: Net) -> Net:
-    """The net in which the core requantises bytes by table instead of arithmetic, or not at all if no value changes."""
-    tables = {op.name: _table(net, op) for op in net.ops if _maps_bytes_to_int8(net, op)}
+
+def with_tables(net: Net) -> Net:
+    """The net in which the core looks up each function of one byte, or does nothing if no value changes."""
+    tables = {op.name: _table(net, op) for op in net.ops if op.engine == CORE and _maps_bytes(net, op)}
+    net = _with(net, {op.name: (op.inputs[_place(net, op)], tables[op.name]) for op in net.ops if op.name in tables})
+    net = _joined(net)
+    return without_unread_constants(net.with_ops(tuple(_unless_same(net, op) for op in net.ops)))
+
+
+def _with(net: Net, tables: Mapping[str, tuple[str, np.ndarray]]) -> Net:
+    """The net with the ops in `tables` as lookups, each with the name of its input and its table."""
     ops = tuple(
-        replace(op, attributes=Lookup(), inputs=(*op.inputs, _named(op.name))) if op.name in tables else op
+        replace(op, attributes=Lookup(), inputs=(tables[op.name][0], f"{op.name}_table")) if op.name in tables else op
         for op in net.ops
     )
-    constants = {_named(name): table for name, table in tables.items()}
+    constants = {f"{name}_table": table for name, (_, table) in tables.items()}
     made = {name: Tensor(name, table.shape, "int8") for name, table in constants.items()}
-    whole = replace(net, ops=ops, tensors={**net.tensors, **made}, constants={**net.constants, **constants})
-    return without_unread_constants(whole.with_ops(tuple(_unless_same(whole, op) for op in ops)))
+    return replace(net, ops=ops, tensors={**net.tensors, **made}, constants={**net.constants, **constants})
+
+
+def _joined(net: Net) -> Net:
+    """The net with a lookup in place of each lookup of the result of another that no other op reads."""
+    reads = Counter([*net.ends, *(name for op in net.ops for name in op.inputs)])
+    found: dict[str, tuple[str, np.ndarray]] = {}
+    made = {op.output: op for op in net.ops if _looks_up(op)}
+    for op in made.values():
+        before = made.get(op.inputs[0])
+        if before and reads[before.output] == 1 and net.tensor(before.output).dtype == "int8":
+            source, first = found.get(before.name, (before.inputs[0], net.constants[before.inputs[1]]))
+            found[op.name] = source, net.constants[op.inputs[1]][first.astype(np.int64) + 128]
+    return without_unread(_with(net, found)) if found else net
+
+
+def _looks_up(op: Op) -> bool:
+    return isinstance(op.attributes, Lookup) and op.engine == CORE
 
 
 def _unless_same(net: Net, op: Op) -> Op:
     """The op, or a reshape of its input for an identity table."""
-    if not isinstance(op.attributes, Lookup) or op.engine != CORE or net.tensor(op.inputs[0]).dtype != "int8":
+    if not _looks_up(op) or net.tensor(op.inputs[0]).dtype != "int8":
         return op
     same = np.array_equal(net.constants[op.inputs[1]], np.arange(-128, 128))
     return replace(op, attributes=Reshape(), inputs=op.inputs[:1]).placed(CORE, NO_WORK) if same else op
 
 
-def _maps_bytes_to_int8(net: Net, op: Op) -> bool:
-    if not isinstance(op.attributes, Requantize) or op.engine != CORE:
+def _maps_bytes(net: Net, op: Op) -> bool:
+    """True for an elementwise op of one tensor of bytes, perhaps read twice, and numbers, with an int8 result."""
+    if op.parts != (op,) or isinstance(op.attributes, Lookup) or not SPECS[op.kind].elementwise:
         return False
-    return net.tensor(op.inputs[0]).dtype in ("int8", "uint8") and net.tensor(op.output).dtype == "int8"
+    read, made = {*net.activations(op)}, net.tensor(op.output)
+    numbers = all(net.tensor(name).elements == 1 for name in op.inputs if name in net.constants)
+    return (
+        numbers
+        and made.dtype == "int8"
+        and [(made.shape, True)] == [(net.tensor(name).shape, net.tensor(name).dtype in _BYTES) for name in read]
+    )
+
+
+def _place(net: Net, op: Op) -> int:
+    """The index of the op's activation."""
+    return next(place for place, name in enumerate(op.inputs) if name not in net.constants)
 
 
 def _table(net: Net, op: Op) -> np.ndarray:
-    limits = np.iinfo(net.tensor(op.inputs[0]).dtype)
-    centred = np.arange(limits.min, limits.max + 1, dtype=np.int64) - quantization(net, op.inputs[0]).zero_point
-    moved = rescale(centred, scale_ratio(net, op)) + quantization(net, op.output).zero_point
-    return np.clip(moved, -128, 127).astype(np.int8)
-
-
-def _named(name: str) -> str:
-    return f"{name}_table"
+    """The op's results of all bytes, as cases of one element."""
+    given = net.tensor(op.inputs[_place(net, op)])
+    limits = np.iinfo(given.dtype)
+    values = np.arange(limits.min, limits.max + 1).astype(given.dtype).reshape(-1, *(1,) * len(given.shape))
+    operands = [net.constants.get(name, values) for name in op.inputs]
+    return np.ascontiguousarray(SPECS[op.kind].reference(net, op, operands).ravel())
