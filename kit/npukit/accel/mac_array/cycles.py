@@ -7,7 +7,11 @@ from functools import partial
 
 from npukit.accel.geometry import Plane, Window, depth_of, window_of
 from npukit.board.board import AcceleratorSlot
+from npukit.net.box import Box
 from npukit.net.net import Net, Op
+
+ADDITIONS = ("add", "subtract")
+"""The kinds of op that the array computes as additions."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -92,10 +96,12 @@ class Figures:
         strip = (columns - loaded) * column + plane.width * step
         return before + blocks * strips * strip + self._drain(requantise, write)
 
-    def addition(self, plane: Plane) -> int:
-        """Cycles of adding tensors without bytes between the pixels of a row."""
+    def addition(self, plane: Plane, *, by_pixel: bool = False) -> int:
+        """Cycles of adding tensors without bytes between the pixels of a row. `by_pixel`: an operand has a single pixel
+        for a row."""
         piece = ceil_div(3 * self.width, self.requantisers)
-        pieces = plane.height * ceil_div(plane.width * plane.channels, self.width)
+        rows, size = (plane.pixels, 1) if by_pixel else (plane.height, plane.width)
+        pieces = rows * ceil_div(size * plane.channels, self.width)
         return self.setup_cycles + 1 + pieces * piece + self._drain(piece, 1)
 
     def pool(self, pixels: int, channels: int, taps: int) -> int:
@@ -172,8 +178,9 @@ def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures) -> int:
     """Cycles of the command for a plane of the op's output."""
     main, residual = op.parts[0], len(op.parts) > 1
     kind, window = main.kind, window_of(net, main)
-    if kind == "add":
-        return figures.addition(plane)
+    if kind in ADDITIONS:
+        narrow = any(Plane.of(Box.whole(net.tensor(name).shape)).width == 1 for name in main.inputs)
+        return figures.addition(plane, by_pixel=narrow)
     if kind in ("depthwise_conv2d", "mean"):
         return figures.depthwise(plane, window, Flags(residual=residual))
     if kind in ("average_pool", "max_pool"):

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowered, Operand, Struct, Tile
-from npukit.accel.mac_array.cycles import Figures, along_pixels, patch_of
+from npukit.accel.mac_array.additions import addition_block, repeated, second_operand
+from npukit.accel.mac_array.cycles import ADDITIONS, Figures, along_pixels, patch_of
 from npukit.accel.mac_array.filters import Filter, KnownFilters
 from npukit.accel.mac_array.in_parts import InParts
 from npukit.accel.mac_array.packing import pack_parameters, pack_weights
 from npukit.accel.mac_array.products import Products
-from npukit.accel.mac_array.support import repeated
-from npukit.net.net import Net, Op
-from npukit.net.requantize import add_rescaling
+from npukit.net.net import Op
 
 Fields = tuple[tuple[str, Field], ...]
 _STEPS = ("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x")
@@ -110,7 +107,7 @@ def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
     symbol, (first, *others) = f"{tile.name}_addition", tile.net.activations(tile.op)
     if first == repeated(tile.net, tile.op):
         first, tile = others[0], replace(tile, inputs=tile.inputs[::-1])
-    second, held = _second(tile)
+    second, held = second_operand(tile)
     fields: Fields = (
         ("kind", "MAC_ARRAY_ADD"),
         *_operands(tile),
@@ -125,42 +122,10 @@ def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
     return Lowered((*held, constants), Commands((Struct(fields),)))
 
 
-def _second(tile: Tile) -> tuple[Operand, tuple[ConstantArray, ...]]:
-    """The second operand of an addition; of a constant operand only the part for the tile."""
-    if len(tile.inputs) > 1:
-        return _once_for_all(tile.inputs[1], Plane.of(tile.output.box)), ()
-    symbol, box, plane = f"{tile.name}_operand", tile.output.box, Plane.of(tile.output.box)
-    name = next(each for each in tile.op.inputs if each in tile.net.constants)
-    part = tile.net.constants[name][box.slices]
-    strides = plane.width * plane.channels, plane.channels
-    held = ConstantArray(symbol, np.ascontiguousarray(part), 1, "a constant operand")
-    return Operand(tile.net.tensor(name), box, Address(symbol), *strides), (held,)
-
-
-def _once_for_all(operand: Operand, made: Plane) -> Operand:
-    """The operand with stride 0 along each axis of size 1 that broadcasts to the output."""
-    own = Plane.of(operand.box)
-    return replace(
-        operand,
-        row_stride=operand.row_stride if own.height == made.height else 0,
-        pixel_stride=operand.pixel_stride if own.width == made.width else 0,
-    )
-
-
 def _pool(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
     kind = "MAC_ARRAY_MAXIMUM_POOL" if tile.op.kind == "max_pool" else "MAC_ARRAY_AVERAGE_POOL"
     fields: Fields = (("kind", kind), *_operands(tile), *_window(tile), *_clamps(tile))
     return Lowered((), Commands((Struct(fields),)))
-
-
-def addition_block(net: Net, op: Op, first: str) -> np.ndarray:
-    """The eight words of `struct mac_array_addition`: the operand `first`, then the other. Addition commutes."""
-    scaling = add_rescaling(net, op)
-    factors = zip(op.inputs, (scaling.first, scaling.second), strict=True)
-    operands = [(net.tensor(name).zero_point, factor.multiplier, factor.shift) for name, factor in factors]
-    if op.inputs[0] != first:
-        operands.reverse()
-    return np.array([*operands[0], *operands[1], scaling.output.multiplier, scaling.output.shift], np.int32)
 
 
 def _chosen_channels(tile: Tile, filters: KnownFilters) -> Filter:
@@ -194,7 +159,7 @@ _LOWERINGS = {
     "conv2d": _convolution,
     "depthwise_conv2d": _depthwise,
     "dense": _convolution,
-    "add": _addition,
+    **dict.fromkeys(ADDITIONS, _addition),
     "average_pool": _pool,
     "max_pool": _pool,
     "mean": _depthwise,

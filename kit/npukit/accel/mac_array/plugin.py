@@ -10,7 +10,8 @@ import numpy as np
 from npukit import __version__
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Abilities, Choice, CommandFormat, Cost, Lowered, Tile
-from npukit.accel.mac_array.cycles import Figures, along_pixels, cycles_of, patch_of
+from npukit.accel.mac_array.additions import held_bytes
+from npukit.accel.mac_array.cycles import ADDITIONS, Figures, along_pixels, cycles_of, patch_of
 from npukit.accel.mac_array.filters import KnownFilters
 from npukit.accel.mac_array.in_parts import InParts, parts_for
 from npukit.accel.mac_array.lower import lower
@@ -98,9 +99,8 @@ class MacArray:
         return known[2]
 
     def _constant_bytes_of(self, net: Net, op: Op, plane: Plane) -> int:
-        if op.kind == "add":
-            held = any(name in net.constants for name in op.inputs)
-            return ADDITION_BYTES + held * plane.pixels * plane.channels
+        if op.kind in ADDITIONS:
+            return ADDITION_BYTES + held_bytes(net, op, plane)
         if op.kind in ("average_pool", "max_pool"):
             return 0
         depth, block, narrow = self._filter_form(net, op, plane)
@@ -120,7 +120,7 @@ class MacArray:
 
 def _added(net: Net, op: Op) -> tuple[int, ...]:
     """Indices of inputs added element by element: the operands of an addition, or the addend of a fused convolution."""
-    if op.kind == "add":
+    if op.kind in ADDITIONS:
         shape = net.tensor(op.output).shape
         return tuple(i for i, name in enumerate(net.activations(op)) if net.tensor(name).shape == shape)
     return (1,) if op.parts[-1].kind == "add" else ()

@@ -7,11 +7,24 @@ from math import prod
 
 from npukit.accel.geometry import window_of
 from npukit.accel.groups import groups_of
+from npukit.accel.mac_array.additions import adds_exactly, is_held, repeated
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import filter_of
 from npukit.accel.mac_array.in_parts import parts_for
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, Matmul, MaxPool, Mean, Sums
+from npukit.net.ops import (
+    Add,
+    Attributes,
+    AveragePool,
+    Conv2d,
+    Dense,
+    DepthwiseConv2d,
+    Matmul,
+    MaxPool,
+    Mean,
+    Subtract,
+    Sums,
+)
 from npukit.net.requantize import quantization
 
 LARGEST_BYTE = 255
@@ -112,20 +125,13 @@ def _same_shapes(net: Net, op: Op, _: Figures) -> str | None:
     shapes, constants = [net.tensor(name).shape for name in op.inputs], [n for n in op.inputs if n in net.constants]
     if any(net.tensor(name).dtype != "int8" for name in constants):
         return "one operand is a constant that is not int8"
-    if shapes[0] == shapes[1] or (not constants and repeated(net, op)):
+    if shapes[0] == shapes[1] or (is_held(net, op, constants[0]) if constants else repeated(net, op)):
         return None
     return f"shapes {shapes[0]} and {shapes[1]} differ"
 
 
-def repeated(net: Net, op: Op) -> str | None:
-    """The operand of an addition that broadcasts to several rows or pixels of the other operand, or None."""
-    made = net.tensor(op.output).shape
-    for name, other in (op.inputs, op.inputs[::-1]):
-        shape = net.tensor(name).shape
-        if net.tensor(other).shape == made and len(shape) == len(made) and shape[-1] == made[-1] and shape != made:
-            image = len(shape) == 4 and shape[0] == made[0]
-            return name if image or shape[:-1] == (1,) * (len(shape) - 1) else None
-    return None
+def _exact_difference(net: Net, op: Op, _: Figures) -> str | None:
+    return None if adds_exactly(net, op) else "a sum with a negative factor rounds some differences otherwise"
 
 
 def _over_pixels(net: Net, op: Op, _: Figures) -> str | None:
@@ -145,6 +151,7 @@ _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
     Dense: (_constant_weights, _bounded_in_parts),
     Matmul: (_two_activations, _bounded_products),
     Add: (_same_shapes,),
+    Subtract: (_same_shapes, _exact_difference),
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),
     Mean: (_over_pixels, _small_window),

@@ -1,0 +1,121 @@
+"""Sums and differences of two tensors on the array."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from npukit.accel.geometry import Plane
+from npukit.accel.interface import Address, ConstantArray, Operand, Tile
+from npukit.net.box import Box
+from npukit.net.net import Net, Op
+from npukit.net.ops import Add
+from npukit.net.requantize import (
+    ADD_LEFT_SHIFT,
+    AddRescaling,
+    Multiplier,
+    add_rescaling,
+    quantization,
+    rescale,
+    subtract_rescaling,
+)
+
+
+def repeated(net: Net, op: Op) -> str | None:
+    """The operand of an addition that broadcasts to several rows or pixels of the other operand, or None."""
+    made = net.tensor(op.output).shape
+    for name, other in (op.inputs, op.inputs[::-1]):
+        shape = net.tensor(name).shape
+        if net.tensor(other).shape == made and len(shape) == len(made) and shape != made and _fits(shape, made):
+            return name
+    return None
+
+
+def is_held(net: Net, op: Op, constant: str) -> bool:
+    """True if the array can add a constant: one pixel for all others, or for a row or a column of an image."""
+    made, shape = net.tensor(op.output).shape, net.tensor(constant).shape
+    return len(shape) <= len(made) and _fits(_padded(shape, len(made)), made) and net.tensor(constant).elements > 1
+
+
+def _padded(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    return (1,) * (rank - len(shape)) + shape
+
+
+def _fits(shape: tuple[int, ...], made: tuple[int, ...]) -> bool:
+    """True if all channels are there, and strides of 0 reach the other pixels."""
+    image = len(shape) == 4 and shape[0] == made[0]
+    return shape[-1:] == made[-1:] and (image or shape[:-1] == (1,) * (len(shape) - 1))
+
+
+def held_bytes(net: Net, op: Op, plane: Plane) -> int:
+    """Bytes of an addition's constant operand for a plane of the output."""
+    name = next((each for each in op.inputs if each in net.constants), None)
+    if name is None:
+        return 0
+    own = _plane(net.tensor(name).shape, net.tensor(op.output).shape)
+    return (plane.height if own.height > 1 else 1) * (plane.width if own.width > 1 else 1) * plane.channels
+
+
+def _plane(shape: tuple[int, ...], made: tuple[int, ...]) -> Plane:
+    return Plane.of(Box.whole(_padded(shape, len(made))))
+
+
+def second_operand(tile: Tile) -> tuple[Operand, tuple[ConstantArray, ...]]:
+    """The second operand of an addition; of a constant operand only the part for the tile."""
+    box, plane = tile.output.box, Plane.of(tile.output.box)
+    if len(tile.inputs) > 1:
+        return _once_for_all(tile.inputs[1], plane), ()
+    symbol = f"{tile.name}_operand"
+    name = next(each for each in tile.op.inputs if each in tile.net.constants)
+    shape = _padded(tile.net.tensor(name).shape, len(box.shape))
+    spans = zip(shape, box.start, box.stop, strict=True)
+    taken = Box(*zip(*((0, 1) if size == 1 else span for size, *span in spans), strict=True))
+    part = tile.net.constants[name].reshape(shape)[taken.slices]
+    own = Plane.of(taken)
+    held = ConstantArray(symbol, np.ascontiguousarray(part), 1, "a constant operand")
+    operand = Operand(tile.net.tensor(name), taken, Address(symbol), own.width * own.channels, own.channels)
+    return _once_for_all(operand, plane), (held,)
+
+
+def _once_for_all(operand: Operand, made: Plane) -> Operand:
+    """The operand with stride 0 along each axis of size 1 that broadcasts to the output."""
+    own = Plane.of(operand.box)
+    return replace(
+        operand,
+        row_stride=operand.row_stride if own.height == made.height else 0,
+        pixel_stride=operand.pixel_stride if own.width == made.width else 0,
+    )
+
+
+def addition_block(net: Net, op: Op, first: str) -> np.ndarray:
+    """The eight words of `struct mac_array_addition`: the operand `first`, then the other. Addition commutes."""
+    scaling = _scaling(net, op)
+    factors = zip(op.inputs, (scaling.first, scaling.second), strict=True)
+    operands = [(net.tensor(name).zero_point, factor.multiplier, factor.shift) for name, factor in factors]
+    if op.inputs[0] != first:
+        operands.reverse()
+    return np.array([*operands[0], *operands[1], scaling.output.multiplier, scaling.output.shift], np.int32)
+
+
+def _scaling(net: Net, op: Op) -> AddRescaling:
+    """The factors of a sum. A difference is the sum with the second factor negative."""
+    if isinstance(op.attributes, Add):
+        return add_rescaling(net, op)
+    scaling = subtract_rescaling(net, op)
+    return replace(scaling, second=replace(scaling.second, multiplier=-scaling.second.multiplier))
+
+
+def adds_exactly(net: Net, op: Op) -> bool:
+    """True if a sum with a negative factor equals the difference for all values of both operands. Halves round up, so
+    the factor's sign can change a result."""
+    factors, zero = subtract_rescaling(net, op), quantization(net, op.output).zero_point
+    first, second = (np.arange(-128, 128) - quantization(net, name).zero_point << ADD_LEFT_SHIFT for name in op.inputs)
+    negative = Multiplier(-factors.second.multiplier, factors.second.shift)
+    scaled, subtracted, added = (
+        rescale(first, factors.first)[:, None],
+        -rescale(second, factors.second),
+        rescale(second, negative),
+    )
+    wanted, got = (np.clip(rescale(scaled + each, factors.output) + zero, -128, 127) for each in (subtracted, added))
+    return np.array_equal(wanted, got)

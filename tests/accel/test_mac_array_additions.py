@@ -1,0 +1,65 @@
+"""Sums and differences on the MAC array, with constants by channel: exact on the emulator, predicted, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.nets import OUTPUT
+from accel.test_core_moves import BOARD, cut, run
+from codegen.random_ops import Bundle
+from npukit.accel.cpu import Cpu
+from npukit.accel.engines import plugins_of
+from npukit.accel.interface import whole_cycles
+from npukit.net.check import check_net
+from npukit.net.net import Net
+from npukit.net.ops import Add, Subtract
+from npukit.net.tensor import Quantization
+from npukit.plan.planner import plan_around
+from npukit.plan.tensors.graph import Graph
+from npukit.plan.tensors.problem import Problem
+
+ARRAY = plugins_of(BOARD)["mac_array"]
+STARTED = 20
+"""Upper bound in cycles on the start of a command by the core."""
+
+
+def by_channel(kind: type[Add | Subtract]) -> Net:
+    """Ops with a constant of one pixel, row or column, of either rank, and with two activations."""
+    bundle = Bundle(np.random.default_rng(3))
+    for shape, held in (
+        ((1, 5, 6, 7), (1, 1, 1, 7)),
+        ((1, 5, 6, 7), (1, 5, 1, 7)),
+        ((1, 5, 6, 7), (6, 7)),
+        ((1, 12, 33), (33,)),
+        ((1, 5, 6, 7), (1, 5, 6, 7)),
+    ):
+        constant = bundle.constant(bundle.int8(held), Quantization((0.25,), (3,)))
+        source = bundle.activation(shape, Quantization((0.25,), (-9,)))
+        bundle.add(kind((-100, 90)), source, constant, quantization=OUTPUT)
+        bundle.add(kind(), constant, source, quantization=OUTPUT)
+    bundle.add(kind(), source, bundle.activation(shape, Quantization((0.5,), (8,))), quantization=OUTPUT)
+    net = check_net(bundle.net())
+    return net.with_ops(tuple(op.placed("mac_array") for op in net.ops))
+
+
+@pytest.mark.parametrize("pes", [1, 4])
+@pytest.mark.parametrize("kind", [Add, Subtract])
+def test_constants_by_channel_are_added_and_subtracted(kind: type[Add | Subtract], pes: int, tmp_path: Path) -> None:
+    net = by_channel(kind)
+    assert not any(ARRAY.refusal(net, op) for op in net.ops)
+    planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu(), "mac_array": ARRAY}, max_pes=pes), cut(net, pes))
+    for op, layer in zip(net.ops, run(net, planned, tmp_path).layers, strict=True):
+        assert pes > 1 or 0 <= whole_cycles(net, op, ARRAY) - layer.npu_cycles <= STARTED, layer
+
+
+@pytest.mark.parametrize(("other", "exact"), [(0.75, True), (0.75 + 2.0**-24, False)])
+def test_a_difference_that_rounds_otherwise_stays_on_the_core(other: float, *, exact: bool) -> None:
+    """Half a unit of the scaled second operand is rounded up for either sign, and decides about half a result."""
+    bundle = Bundle(np.random.default_rng(1))
+    operands = (bundle.activation((4,), Quantization((scale,), (3,))) for scale in (1.0, other))
+    bundle.add(Subtract(), *operands, quantization=Quantization((2.0,), (1,)))
+    refused = ARRAY.refusal(bundle.net(), bundle.ops[0])
+    assert refused == (None if exact else "a sum with a negative factor rounds some differences otherwise")
