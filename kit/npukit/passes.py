@@ -14,8 +14,9 @@ from npukit.accel.interface import Engines
 from npukit.accel.phases import with_phases
 from npukit.dump import dumped
 from npukit.errors import NpukitError
-from npukit.net.net import Net
+from npukit.net.net import CORE, Net, Op
 from npukit.net.passes.at_link import with_ends_at_link
+from npukit.net.passes.by_channel import with_filters_by_channel
 from npukit.net.passes.dead_channels import without_dead_channels
 from npukit.net.passes.numbers import with_numbers_as_constants
 from npukit.net.passes.simplify import with_repeats_as_resizing, with_transposing_products
@@ -42,6 +43,11 @@ class PassOptions:
     strict: bool = False
     chosen: TunedChoice = as_predicted
 
+    def is_taken(self, net: Net, op: Op) -> bool:
+        """True if an accelerator takes the op alone."""
+        accelerators = (engine for name, engine in self.engines.items() if name != CORE and self.only in (None, name))
+        return any(each.refusal(net, op) is None for each in accelerators if not each.abilities.subgraphs)
+
 
 @dataclass(frozen=True)
 class Pass:
@@ -66,6 +72,7 @@ PLACING = (
     Pass("ends", lambda net, options: with_ends_at_link(net)),
     Pass("phases", lambda net, options: with_phases(net, options.engines, options.only)),
     Pass("groups", lambda net, options: with_groups_joined(net, options.engines, options.only)),
+    Pass("by-channel", lambda net, options: with_filters_by_channel(net, options.is_taken)),
     Pass(
         "place", lambda net, options: with_placed_ops(net, options.engines, options.only, slower_too=options.slower_too)
     ),
