@@ -7,6 +7,7 @@ from dataclasses import replace
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowered, Operand, Struct, Tile
 from npukit.accel.mac_array.additions import addition_block, repeated, second_operand
+from npukit.accel.mac_array.blended import Blended
 from npukit.accel.mac_array.cycles import ADDITIONS, Figures, along_pixels, patch_of
 from npukit.accel.mac_array.filters import Filter, KnownFilters
 from npukit.accel.mac_array.in_parts import InParts
@@ -103,6 +104,21 @@ def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields, 
     return Lowered(constants, Commands((Struct(fields),)))
 
 
+def _blended(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
+    """One depthwise convolution for each way to blend. Zero points of 0: an average of any has theirs."""
+    blended = Blended.of(tile.net, tile.op, tile.output.box, figures)
+    shared = {
+        "kind": "MAC_ARRAY_DEPTHWISE",
+        **dict.fromkeys(_STEPS, 1),
+        **dict(_clamps(tile)),
+    }
+    structs = (
+        Struct(tuple({**shared, **dict(placed("input", source)), **dict(placed("output", target)), **own}.items()))
+        for source, target, own in blended.commands(tile)
+    )
+    return Lowered(tuple(blended.constants(tile)), Commands(tuple(structs)))
+
+
 def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
     symbol, (first, *others) = f"{tile.name}_addition", tile.net.activations(tile.op)
     if first == repeated(tile.net, tile.op):
@@ -165,6 +181,7 @@ _LOWERINGS = {
     "mean": _depthwise,
     "sums": _convolution,
     "matmul": _products,
+    "resize_bilinear": _blended,
 }
 
 

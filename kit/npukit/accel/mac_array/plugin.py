@@ -11,6 +11,7 @@ from npukit import __version__
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Abilities, Choice, CommandFormat, Cost, Lowered, Tile
 from npukit.accel.mac_array.additions import held_bytes
+from npukit.accel.mac_array.blended import Blended
 from npukit.accel.mac_array.cycles import ADDITIONS, Figures, along_pixels, cycles_of, patch_of
 from npukit.accel.mac_array.filters import KnownFilters
 from npukit.accel.mac_array.in_parts import InParts, parts_for
@@ -22,7 +23,7 @@ from npukit.board.board import AcceleratorSlot, Board
 from npukit.data import data_folder
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Matmul
+from npukit.net.ops import Matmul, ResizeBilinear
 from npukit.structs import bytes_of
 
 COMMAND_BYTES, ADDITION_BYTES = bytes_of("mac_array_command"), bytes_of("mac_array_addition")
@@ -67,6 +68,9 @@ class MacArray:
             tile = InParts(net, op, plane, parts, self.figures)
             return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes, called=True)
         saved = self.figures.setup_cycles - self.figures.chain_cycles
+        if op.kind == ResizeBilinear.kind:
+            blended = Blended.of(net, op, output, self.figures)
+            return Cost(blended.cycles, blended.constant_bytes(COMMAND_BYTES), chained=saved)
         if op.kind == Matmul.kind:
             products = Products.of(net, op, output, self.figures)
             constants = products.parameter_bytes + products.count * COMMAND_BYTES

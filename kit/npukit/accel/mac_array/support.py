@@ -8,6 +8,7 @@ from math import prod
 from npukit.accel.geometry import window_of
 from npukit.accel.groups import groups_of
 from npukit.accel.mac_array.additions import adds_exactly, is_held, repeated
+from npukit.accel.mac_array.blended import refusal_of_resize
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import filter_of
 from npukit.accel.mac_array.in_parts import parts_for
@@ -22,6 +23,7 @@ from npukit.net.ops import (
     Matmul,
     MaxPool,
     Mean,
+    ResizeBilinear,
     Subtract,
     Sums,
 )
@@ -134,6 +136,10 @@ def _exact_difference(net: Net, op: Op, _: Figures) -> str | None:
     return None if adds_exactly(net, op) else "a sum with a negative factor rounds some differences otherwise"
 
 
+def _blends_neighbours(net: Net, op: Op, _: Figures) -> str | None:
+    return refusal_of_resize(net, op)
+
+
 def _over_pixels(net: Net, op: Op, _: Figures) -> str | None:
     images = len(net.tensor(op.inputs[0]).shape) == 4 and sorted(op.of(Mean).axes) == [1, 2]
     return None if images else "the MAC array takes the mean over all pixels of an image only"
@@ -154,6 +160,7 @@ _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
     Subtract: (_same_shapes, _exact_difference),
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),
+    ResizeBilinear: (_blends_neighbours,),
     Mean: (_over_pixels, _small_window),
     Sums: (_none_before, _constant_weights, _one_group, _small_window, _bounded),
 }
