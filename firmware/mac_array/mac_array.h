@@ -23,6 +23,7 @@ enum mac_array_flag {
     MAC_ARRAY_ACCUMULATE = 4, /* start from the accumulators at `extra` */
     MAC_ARRAY_RESIDUAL = 8,   /* add the tensor at `extra` */
     MAC_ARRAY_SECOND = 16,    /* convolution: the weights are a second input */
+    MAC_ARRAY_NIBBLES = 32,   /* two weights a byte */
 };
 
 /* Constants of an addition: two operands rescaled and added. */

@@ -14,6 +14,7 @@ enum { ACCUMULATOR_BITS = 29 };
 enum { WIDTH = 16, LANES = 4 };                /* channels in a block of weights and parameters; LANES with PIXELS */
 enum { PARAMETER_BYTES_PER_CHANNEL = 4 + 4 + 1 }; /* bias, multiplier, shift */
 enum { ADDITION_LEFT_SHIFT = 20 };
+enum { NIBBLE_COLUMNS = 8 };                    /* fewest columns of weights of 4 bits */
 
 typedef struct mac_array_command command_t;
 
@@ -76,37 +77,53 @@ static struct channel_parameters parameters_of(const command_t *command, int32_t
 
 /* Sums over the weights of one channel. */
 
-/* Factors of one channel: address of the first, distance to the next, zero point. */
+/* Factors of one channel: address of all, place of the first, distance to the next, zero point; `nibbles`: two a byte. */
 struct factors {
-    const int8_t *first;
+    const int8_t *all;
+    int32_t first;
     int32_t apart;
     int32_t zero;
+    bool nibbles;
 };
+
+static int32_t factor(struct factors by, int32_t i)
+{
+    const int32_t place = by.first + i * by.apart;
+    if (!by.nibbles) {
+        return by.all[place];
+    }
+    const uint32_t pair = (uint8_t)by.all[place / 2];
+    return (int8_t)(place % 2 == 0 ? pair << 4 : pair) >> 4;
+}
 
 /* Weights of a product in the block of a channel. */
 static int32_t columns_of(const command_t *command, int32_t channel)
 {
     const int32_t n = block_channels(command);
-    return n == WIDTH ? mac_array_columns(command->output_channels - channel / n * n) : n;
+    const int32_t columns = mac_array_columns(command->output_channels - channel / n * n);
+    return n != WIDTH ? n : columns < NIBBLE_COLUMNS && has(command, MAC_ARRAY_NIBBLES) ? NIBBLE_COLUMNS : columns;
 }
 
 static struct factors factors_of(const command_t *command, int32_t channel, int32_t depth)
 {
     const int32_t n = block_channels(command);
+    const bool pixels = has(command, MAC_ARRAY_PIXELS), nibbles = has(command, MAC_ARRAY_NIBBLES);
     if (!has(command, MAC_ARRAY_SECOND)) {
-        return (struct factors){command->weights + channel / n * depth * n + channel % n, columns_of(command, channel), 0};
+        const int32_t rows = pixels && nibbles ? (depth + 1) / 2 * 2 : depth;
+        const int32_t first = channel / n * n * rows + channel % n;
+        return (struct factors){command->weights, first, columns_of(command, channel), 0, nibbles};
     }
-    if (has(command, MAC_ARRAY_PIXELS)) {
-        return (struct factors){command->weights + channel * command->second_row_stride, 1, command->second_zero};
+    if (pixels) {
+        return (struct factors){command->weights, channel * command->second_row_stride, 1, command->second_zero, false};
     }
-    return (struct factors){command->weights + channel, command->second_row_stride, command->second_zero};
+    return (struct factors){command->weights, channel, command->second_row_stride, command->second_zero, false};
 }
 
 static uint32_t dot(const int8_t *values, int32_t zero, struct factors by, int32_t count)
 {
     int32_t sum = 0;
     for (int32_t i = 0; i < count; i++) {
-        sum = wrapping_add(sum, (values[i] - zero) * (by.first[i * by.apart] - by.zero));
+        sum = wrapping_add(sum, (values[i] - zero) * (factor(by, i) - by.zero));
     }
     return (uint32_t)sum;
 }
@@ -115,7 +132,7 @@ static uint32_t dot_of_padding(int32_t value, struct factors by, int32_t count)
 {
     int32_t sum = 0;
     for (int32_t i = 0; i < count; i++) {
-        sum += by.first[i * by.apart];
+        sum += factor(by, i);
     }
     return (uint32_t)(value * sum);
 }
@@ -147,11 +164,12 @@ static int32_t convolution_sum(const command_t *command, struct element at, int3
 static int32_t depthwise_sum(const command_t *command, struct element at, int32_t bias)
 {
     const int32_t taps = command->kernel_height * command->kernel_width;
-    const int8_t *weights = command->weights + at.channel / WIDTH * taps * WIDTH + at.channel % WIDTH;
+    const int32_t first = at.channel / WIDTH * taps * WIDTH + at.channel % WIDTH;
+    const struct factors by = {command->weights, first, WIDTH, 0, has(command, MAC_ARRAY_NIBBLES)};
     int32_t sum = bias;
-    for (int32_t tap = 0; tap < taps; tap++, weights += WIDTH) {
+    for (int32_t tap = 0; tap < taps; tap++) {
         const int8_t *pixel = input_pixel(command, at, tap / command->kernel_width, tap % command->kernel_width);
-        sum = wrapping_add(sum, (pixel != 0 ? pixel[at.channel] : command->input_zero) * *weights);
+        sum = wrapping_add(sum, (pixel != 0 ? pixel[at.channel] : command->input_zero) * factor(by, tap));
     }
     return cut_accumulator((uint32_t)sum);
 }

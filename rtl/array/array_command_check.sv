@@ -38,6 +38,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
   assign {second_pixel, second_row} = words[32 * 21 +: 64];
 
   logic convolution, depthwise, add, maximum, average, pixels, raw, accumulate, residual, second;
+  logic nibbles;
   assign convolution = kind == 1;
   assign depthwise = kind == 2;
   assign add = kind == 3;
@@ -48,6 +49,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
   assign accumulate = convolution && words[32 + 10];
   assign residual = (convolution || depthwise) && words[32 + 11];
   assign second = convolution && words[32 + 12];
+  assign nibbles = (depthwise || (convolution && !second)) && words[32 + 13];
 
   // --- The products of the slots: in y and x in the cycle behind, in their own registers after that.
   logic [17:0] ya, yb, xa, xb;
@@ -75,11 +77,11 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
                          : (18'(output_channels) + 18'd15) >> 4;
   assign window_columns = span_x + 1;
 
-  // --- The columns of the weights, in fours. A last block of 1 or 2 keeps its size, a block of 3 has 4.
-  logic [17:0] column_quads;                  // of all blocks
-  logic [2:0] first_quads, last_quads;        // of the first and the last block: 1, 2 or 4
-  array_weight_columns weight_columns (.channels(output_channels), .pixels, .depthwise, .second,
-    .column_quads, .first_quads, .last_quads);
+  // --- The bytes of a row of weights, in fours. With NIBBLES and PIXELS, of a pair of rows.
+  logic [17:0] row_quads;                     // of all blocks
+  logic [2:0] full_quads, first_quads, last_quads;  // of a full, the first and the last block: 1, 2 or 4
+  array_weight_rows weight_rows (.channels(output_channels), .pixels, .depthwise, .second, .nibbles,
+    .row_quads, .full_quads, .first_quads, .last_quads);
   assign new_columns = {10'd0, stride_x} < window_columns ? {10'd0, stride_x} : window_columns;
   assign tail_pixels = output_height >= 4 ? 18'(stride_y) * 3
                      : output_height == 3 ? 18'(stride_y) * 2
@@ -122,7 +124,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
         xa = 18'(runs); xb = 18'((19'(run_bytes) + 19'd1) >> 1);
       end
       4: begin
-        ya = column_quads; yb = depthwise ? 18'(taps) : size;
+        ya = row_quads; yb = depthwise ? 18'(taps) : pixels && nibbles ? 18'((19'(size) + 19'd1) >> 1) : size;
         xa = positions; xb = 18'(output_channels);
       end
       5: begin
@@ -228,8 +230,8 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
 
   array_plan plan (
     .next(words[31:0]), .convolution, .depthwise, .add, .maximum, .average,
-    .pixels, .raw, .accumulate, .residual, .second, .joined,
-    .taps, .size, .positions, .rows, .halves, .weight_words, .blocks, .last_quads, .pair,
+    .pixels, .raw, .accumulate, .residual, .second, .nibbles, .joined,
+    .taps, .size, .positions, .rows, .halves, .weight_words, .blocks, .full_quads, .last_quads, .pair,
     .group, .group_rows, .share(8'(quotient) + 8'd1), .runs, .run_bytes,
     .window_columns, .new_columns, .column_pixels, .kernel_span, .new_span, .new_pixels,
     .old_pixels, .row_elements, .step_y, .dilate_y, .top, .step_x, .dilate_x, .left, .row_bytes, .words, .setup);

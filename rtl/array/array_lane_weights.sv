@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads the weights of 4 channels into the operand file, for PIXELS: lane i holds the K weights of
 // channel i, 16 a row. A wide access brings 8 weights of each lane, half a row.
-// With SECOND a narrow access brings a row of a lane.
+// With NIBBLES it brings 16 of each lane, a row. With SECOND a narrow access brings a row of a lane.
 module array_lane_weights (
   input  logic clock, enable, start,
   // A part of the array needs only some fields of the command.
@@ -42,16 +42,20 @@ module array_lane_weights (
   logic [19:0] channel;
   assign channel = {outer, lane};
   assign access = !setup.second || channel < 20'(setup.channels);
-  assign row_end = setup.second ? lane == 3 : upper || left <= 8;
-  assign pass_end = row_end && (setup.second ? left <= 16 : left <= 8);
+  assign row_end = setup.second ? lane == 3 : upper || setup.nibbles || left <= 8;
+  assign pass_end = row_end && (setup.second || setup.nibbles ? left <= 16 : left <= 8);
   assign address = here;
   always_comb begin
     if (setup.second) bytes = left < 16 ? left[5:0] : 6'd16;
+    else if (setup.nibbles) bytes = 6'd32;
     else bytes = left <= 4 ? {left[3:0], 2'b0} : 6'd32;
   end
 
+  logic [4:0] pairs;                     // of rows with NIBBLES, in the last access
   logic [16:0] after;
-  assign after = here + (left < 8 ? {12'd0, left[2:0], 2'b0} : 17'd32);
+  assign pairs = ({1'b0, left[3:0]} + 5'd1) >> 1;
+  assign after = here + (setup.nibbles ? (left < 16 ? {10'd0, pairs, 2'b0} : 17'd32)
+                                       : (left < 8 ? {12'd0, left[2:0], 2'b0} : 17'd32));
   always_ff @(posedge clock) if (enable) begin
     if (start) begin
       here <= setup.weights;
@@ -78,7 +82,7 @@ module array_lane_weights (
         end
       end else begin
         here <= after;
-        left <= left - 8;
+        left <= left - (setup.nibbles ? 18'd16 : 18'd8);
         if (pass_end) begin
           here <= inner_last ? after : pass_start;
           if (inner_last) pass_start <= after;
@@ -100,12 +104,16 @@ module array_lane_weights (
   end
   assign row_complete = arrives && arrives_end;
   assign write_lanes = !arrives ? 4'd0 : setup.second ? 4'd1 << arrives_lane : 4'd15;
-  assign write_halves = setup.second ? 2'b11 : arrives_upper ? 2'b10 : 2'b01;
+  assign write_halves = setup.second || setup.nibbles ? 2'b11 : arrives_upper ? 2'b10 : 2'b01;
   for (genvar i = 0; i < 4; i++) begin : lanes
     logic [63:0] half;                   // byte i of each of the 8 words that came
     for (genvar j = 0; j < 8; j++) begin : weights
       assign half[8 * j +: 8] = port_rdata[32 * j + 8 * i +: 8];
     end
-    assign write_data[128 * i +: 128] = setup.second ? port_rdata[127:0] : {half, half};
+    logic [127:0] whole;                 // nibble i of each of the 16 halfwords
+    for (genvar j = 0; j < 16; j++) begin : nibbles
+      assign whole[8 * j +: 8] = {{5{port_rdata[16 * j + 4 * i + 3]}}, port_rdata[16 * j + 4 * i +: 3]};
+    end
+    assign write_data[128 * i +: 128] = setup.second ? port_rdata[127:0] : setup.nibbles ? whole : {half, half};
   end
 endmodule

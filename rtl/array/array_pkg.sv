@@ -10,7 +10,7 @@ package array_pkg;
 
     // Kind and flags. A flag without effect for the kind is 0 here.
     logic convolution, depthwise, add, maximum, average;
-    logic pixels, raw, accumulate, residual, second;
+    logic pixels, raw, accumulate, residual, second, nibbles;
 
     // How the array works on it; only one of the first four is 1.
     logic across;        // 16 channels across, patches of up to 4 pixels in the operand file
@@ -50,7 +50,7 @@ package array_pkg;
     logic [17:0] run_bytes;
     logic [17:0] kernel_size;   // K, in depthwise kernel_height * kernel_width
     logic [4:0]  group_pixels;  // pixels of a group: 1, 2, 4 or 16
-    logic [2:0]  last_quads;    // columns of the last block of weights, in fours: 1, 2 or 4
+    logic [2:0]  full_quads, last_quads;  // bytes of a row of weights in fours, of the last block: 1, 2 or 4
     logic [2:0]  units;         // units of the output stage in a group: 16 results each
     logic [7:0]  window_columns, new_columns, ring_columns;
     logic        roomy;         // the ring of columns has room for the next group's

@@ -4,10 +4,10 @@
 module array_plan (
   input  logic [31:0] next,
   input  logic convolution, depthwise, add, maximum, average,
-  input  logic pixels, raw, accumulate, residual, second, joined,
+  input  logic pixels, raw, accumulate, residual, second, nibbles, joined,
   input  logic [15:0] taps,
   input  logic [17:0] size, positions, rows, halves, weight_words, blocks,
-  input  logic [2:0] last_quads,
+  input  logic [2:0] full_quads, last_quads,
   input  logic pair,
   input  logic [2:0] group,
   input  logic [20:0] group_rows,
@@ -48,7 +48,7 @@ module array_plan (
                 words[32 * 22 +: 32] == 32'(channels);
 
   // --- Cycles. The names are the manual's.
-  logic [23:0] n, m, k, r, w, weights, parameters, loads, l, t, row_loads;
+  logic [23:0] n, m, k, r, w, weights, parameters, loads, l, t, t_words, row_loads;
   function automatic logic [23:0] longest(input logic [23:0] a, b, c);
     logic [23:0] ab;
     ab = a > b ? a : b;
@@ -57,6 +57,7 @@ module array_plan (
   always_comb begin
     m = raw ? 24'd0 : residual ? 24'd4 : 24'd1;
     t = 24'(taps);
+    t_words = nibbles ? (t + 3) >> 2 : (t + 1) >> 1;
     n = across ? 24'(group) : pixels ? 24'd16
       : window && output_height > 1 ? (output_height > 3 ? 24'd4 : 24'(output_height)) : 24'd1;
     k = pair ? 24'(halves) : 24'(size);
@@ -64,7 +65,7 @@ module array_plan (
     parameters = few_blocks ? 24'd0 : 24'd5;
     row_loads = rows <= 32 ? 24'(share) : 24'(group_rows);
     loads = stays ? 24'd0 : row_loads;
-    l = second ? ((24'(size) + 15) >> 4) << 2 : (24'(size) + 7) >> 3;
+    l = second ? ((24'(size) + 15) >> 4) << 2 : nibbles ? (24'(size) + 15) >> 4 : (24'(size) + 7) >> 3;
     // R: requantisation; W: writes, and reads of operands to add.
     if (across) r = pair ? n * m << 2 : m << 4;
     else if (pixels) r = m << 4;
@@ -88,10 +89,10 @@ module array_plan (
     end else if (window) begin
       setup.each_outer = 5;
       setup.each_middle = 24'(old_pixels);
-      setup.period = longest(t, r, ((t + 1) >> 1) + 24'(new_pixels) + w);
+      setup.period = longest(t, r, t_words + 24'(new_pixels) + w);
     end else if (depthwise) begin
       setup.each_outer = 5;
-      setup.period = longest(r, t + ((t + 1) >> 1) + w, 0);
+      setup.period = longest(r, t + t_words + w, 0);
     end else begin
       setup.period = add ? 24'd12 : longest(t + 1, 4, 0);
     end
@@ -112,6 +113,7 @@ module array_plan (
     setup.run_bytes = window ? 18'(words[32 * 13 + 8 +: 8]) : direct ? 18'd1 : run_bytes;
     setup.kernel_size = depthwise ? 18'(taps) : size;
     setup.group_pixels = across || pixels ? n[4:0] : 5'd1;
+    setup.full_quads = full_quads;
     setup.last_quads = last_quads;
     setup.units = across || window ? n[2:0] : pixels ? 3'd4 : 3'd1;
     setup.window_columns = window_columns[7:0];
@@ -132,6 +134,7 @@ module array_plan (
     setup.accumulate = accumulate;
     setup.residual = residual;
     setup.second = second;
+    setup.nibbles = nibbles;
     setup.across = across;
     setup.transposed = pixels;
     setup.window = window;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fetches the weights for the lanes, and holds them in a queue of two wide words.
 // A step takes one pass over the weights of its block of channels. A row of weights has 16 columns,
-// in the last block perhaps only 4 or 8: a wide word holds two, four or eight rows.
+// in the last block perhaps only 4 or 8: a wide word holds two, four or eight rows. Weights of 4 bits
+// stay packed in the queue; a row then has 8 or 4 bytes.
 module array_weights (
   input  logic clock, enable, start,
   // A part of the array needs only some fields of the command.
@@ -21,7 +22,7 @@ module array_weights (
   logic inner_last, middle_last, done, step_end, run_end, unused_last;
   logic [17:0] outer, unused_middle, inner, left, run_rows, block;
   logic [16:0] runs_left, here, block_start;
-  logic [2:0] quads;                     // columns of a row, in fours
+  logic [2:0] quads;                     // bytes of a row, in fours
   logic [3:0] rows, most_rows;           // of the access
   logic [3:0] filled;                    // quads of the access with weights of this step
   logic active;
@@ -31,7 +32,7 @@ module array_weights (
 
   assign active = (setup.across || setup.depthwise) && !done;
   assign run_rows = setup.pair ? setup.run_bytes : setup.kernel_size;
-  assign quads = inner_last ? setup.last_quads : 3'd4;
+  assign quads = inner_last ? setup.last_quads : setup.full_quads;
   assign most_rows = setup.second ? 4'd1 : quads == 1 ? 4'd8 : quads == 2 ? 4'd4 : 4'd2;
   assign rows = left < 18'(most_rows) ? left[3:0] : most_rows;
   assign filled = quads == 1 ? rows : quads == 2 ? rows << 1 : rows << 2;
@@ -89,13 +90,18 @@ module array_weights (
 
   // A row begins at a multiple of its length, so its quads differ only in the lower bits of their
   // place. A narrow row lacks only columns of channels that do not exist.
+  logic [127:0] even_row, odd_row;       // a row, or its nibbles in the lower half
   for (genvar i = 0; i < 4; i++) begin : quad
     logic [2:0] even_quad, odd_quad;
     assign even_quad = place | 3'(i);
     assign odd_quad = odd_place[2:0] | 3'(i);
-    assign even[32 * i +: 32] = word[32 * even_quad +: 32];
+    assign even_row[32 * i +: 32] = word[32 * even_quad +: 32];
     // A run of odd length ends without pair.
-    assign odd[32 * i +: 32] = odd_place < shape.filled ? word[32 * odd_quad +: 32] : 32'd0;
+    assign odd_row[32 * i +: 32] = odd_place < shape.filled ? word[32 * odd_quad +: 32] : 32'd0;
+  end
+  for (genvar i = 0; i < 16; i++) begin : weight
+    assign even[8 * i +: 8] = setup.nibbles ? {{5{even_row[4 * i + 3]}}, even_row[4 * i +: 3]} : even_row[8 * i +: 8];
+    assign odd[8 * i +: 8] = setup.nibbles ? {{5{odd_row[4 * i + 3]}}, odd_row[4 * i +: 3]} : odd_row[8 * i +: 8];
   end
 
   always_ff @(posedge clock) if (enable) begin

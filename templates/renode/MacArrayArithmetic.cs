@@ -12,7 +12,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             this.memory = memory;
             this.figures = figures;
             block = command.Block(figures);
-            depth = (long)command.Depth;
+            rows = (long)command.WeightRows;
             parameterBytes = figures.ParameterBytesPerChannel;
             unusedBits = 32 - (int)figures.AccumulatorBits;
         }
@@ -103,12 +103,13 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private int Sum(long[] window, int c)
         {
-            long weight = command.Weights + c / block * block * depth + c % block;
+            long first = command.Weights, place = c / block * block * rows + c % block;
             long apart = command.Columns(figures, (uint)(command.OutputChannels - c / block * block));
             int zero = 0, secondZero = 0;
             if(command.HasSecond)
             {
-                weight = command.AlongPixels ? command.Second.At(c, 0) : command.Weights + c;
+                first = command.AlongPixels ? command.Second.At(c, 0) : command.Weights + c;
+                place = 0;
                 apart = command.AlongPixels ? 1 : command.Second.At(1, 0) - command.Second.At(0, 0);
                 zero = command.InputZero;
                 secondZero = command.SecondZero;
@@ -118,13 +119,24 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             var sum = 0;
             foreach(var pixel in window)
             {
-                for(var i = 0; i < channels; i++, weight += apart)
+                for(var i = 0; i < channels; i++, place += apart)
                 {
                     var value = pixel == Outside ? command.InputZero : (sbyte)memory[pixel + (depthwise ? c : i)];
-                    sum = unchecked(sum + (value - zero) * ((sbyte)memory[weight] - secondZero));
+                    sum = unchecked(sum + (value - zero) * (Weight(first, place) - secondZero));
                 }
             }
             return sum;
+        }
+
+        // The weight at a place behind the first.
+        private int Weight(long first, long place)
+        {
+            if(!command.HasNibbles)
+            {
+                return (sbyte)memory[first + place];
+            }
+            var pair = memory[first + place / 2];
+            return (sbyte)(place % 2 == 0 ? pair << 4 : pair) >> 4;
         }
 
         private int Maximum(long[] window, int c)
@@ -201,7 +213,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         private readonly MacArrayCommand command;
         private readonly byte[] memory;
         private readonly MacArrayFigures figures;
-        private readonly long block, depth, parameterBytes;
+        private readonly long block, rows, parameterBytes;
         private readonly int unusedBits;
 
         private const long Outside = -1;

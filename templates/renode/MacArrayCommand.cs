@@ -100,7 +100,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             Func<int, int, byte> part = (n, i) => words[4 * n + i];
             Next = word(0);
             Kind = part(1, 0);
-            Flags = part(1, 1) & Applicable(Kind);
+            Flags = part(1, 1) & Applicable(Kind, part(1, 1));
             Input = word(2);
             Weights = word(3);
             Parameters = word(4);
@@ -153,6 +153,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public bool AlongPixels { get { return Kind == Convolution && (Flags & Pixels) != 0; } }
 
+        // True if two weights lie in a byte.
+        public bool HasNibbles { get { return (Flags & Nibbles) != 0; } }
+
+        // Products of a channel with a place in the weights.
+        public ulong WeightRows { get { return HasNibbles && AlongPixels ? Divide(Depth, 2) * 2 : Depth; } }
+
         // Channels in a block of weights or parameters.
         public uint Block(MacArrayFigures figures)
         {
@@ -163,7 +169,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         public uint Columns(MacArrayFigures figures, uint left)
         {
             var columns = Block(figures);
-            var halvings = Kind == Convolution && !AlongPixels && !HasSecond ? 2 : 0;
+            var halvings = Kind != Convolution || AlongPixels || HasSecond ? 0 : HasNibbles ? 1 : 2;
             for(; halvings > 0 && columns % 2 == 0 && left <= columns / 2; halvings--)
             {
                 columns /= 2;
@@ -206,9 +212,10 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return (a + b - 1) / b;
         }
 
-        private static int Applicable(int kind)
+        private static int Applicable(int kind, int flags)
         {
-            return kind == Convolution ? Pixels | Raw | Accumulate | Residual | SecondInput : kind == Depthwise ? Residual : 0;
+            var weights = (flags & SecondInput) != 0 ? SecondInput : Nibbles;
+            return kind == Convolution ? Pixels | Raw | Accumulate | Residual | weights : kind == Depthwise ? Residual | Nibbles : 0;
         }
 
         private bool FieldsAreRight()
@@ -258,7 +265,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
                 {
                     var left = OutputChannels % Block(figures);
                     var last = left == 0 ? 0 : Columns(figures, left);
-                    yield return Flat("weights", Weights, (OutputChannels - left + last) * Depth);
+                    yield return Flat("weights", Weights, Divide((OutputChannels - left + last) * WeightRows, HasNibbles ? 2u : 1u));
                 }
                 yield return Flat("parameters", Parameters, channels * figures.ParameterBytesPerChannel);
             }
@@ -294,7 +301,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public const int Bytes = 96;
         public const int Convolution = 1, Depthwise = 2, Add = 3, MaximumPool = 4, AveragePool = 5;
-        public const int Pixels = 1, Raw = 2, Accumulate = 4, Residual = 8, SecondInput = 16;
+        public const int Pixels = 1, Raw = 2, Accumulate = 4, Residual = 8, SecondInput = 16, Nibbles = 32;
 
         private const ulong AdditionBytes = 32;
         private const uint ErrorKind = 3, ErrorOperand = 4, ErrorAlignment = 5, ErrorField = 6;

@@ -51,8 +51,8 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             var sums = paired ? Runs * Divide(RunBytes, 2) : command.Depth;
             var columns = blocks > 1 ? figures.Width : command.Columns(figures, command.OutputChannels);
             var weights = second ? command.Depth
-                          : paired ? Runs * Divide(RunBytes * columns, figures.PortBytes)
-                          : Divide(command.Depth * columns, figures.PortBytes);
+                          : paired ? Runs * WeightAccesses(RunBytes * columns)
+                          : WeightAccesses(command.Depth * columns);
             ulong write = Written(held), requantise = Requantised(held * figures.Width), half = figures.WindowRows / 2;
             var kept = blocks <= figures.ParameterBlocks;
             var alone = groups == 1 && Rows <= figures.WindowRows;
@@ -65,7 +65,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         private ulong AlongPixels()
         {
             var held = Has(MacArrayCommand.SecondInput) ? figures.Lanes * Divide(command.Depth, figures.Width)
-                                                        : Divide(figures.Lanes * command.Depth, figures.PortBytes);
+                                                        : WeightAccesses(figures.Lanes * command.Depth);
             var once = command.Depth <= figures.WindowRows * figures.Width;
             ulong write = figures.Width * (Has(MacArrayCommand.Accumulate | MacArrayCommand.Residual) ? 2u : 1u);
             ulong requantise = Requantised(figures.Width * figures.Lanes);
@@ -143,7 +143,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         private ulong StreamedWeights(ulong steps)
         {
-            return Divide(steps * figures.Width, figures.PortBytes);
+            return WeightAccesses(steps * figures.Width);
+        }
+
+        private ulong WeightAccesses(ulong weights)
+        {
+            return Divide(weights, figures.PortBytes * (command.HasNibbles ? 2u : 1u));
         }
 
         private ulong Parameters(ulong channels)

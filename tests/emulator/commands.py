@@ -52,11 +52,16 @@ def spoilt(random: np.random.Generator, command: Command) -> Command:
         {"stride_y": 0},
         {"kernel_width": 0},
         {"input_row_stride": -(1 << 20)},
-        {"flags": int(random.integers(0, 32))},
+        {"flags": int(random.integers(0, 64)), **_added(command)},
         {"input_channels": command.input_channels + 1},
         {"output_pixel_stride": 1 << 30},
     ]
     return replace(command, **changes[int(random.integers(len(changes)))])
+
+
+def _added(command: Command) -> dict[str, int]:
+    """Operands to add, in free SRAM also where the command has none: below lies what the model does not know."""
+    return {"extra": command.extra or command.input, "residual_parameters": command.residual_parameters or FIRST_FREE}
 
 
 def overlaps(command: Command) -> bool:
@@ -75,8 +80,7 @@ def overlaps(command: Command) -> bool:
 
 
 def _flags(command: Command) -> Flag:
-    allowed = {Kind.CONVOLUTION: ~Flag.NONE, Kind.DEPTHWISE: Flag.RESIDUAL}
-    return Flag(command.flags) & allowed.get(Kind(command.kind), Flag.NONE)
+    return command.effective if command.kind in list(Kind) else Flag.NONE
 
 
 def _bytes(base: int, row: int, pixel: int, height: int, width: int, size: int) -> np.ndarray:
@@ -162,7 +166,7 @@ def _output(random: np.random.Generator, shelf: Shelf, command: Command, size: i
 
 def _convolution(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command:
     command = _window(random, _between(random, 1, 40), shelf)
-    flags = Flag(int(random.choice([0, 2, 4, 6, 8]))) | Flag(int(random.choice([0, 1, 0, 1, 16, 17])))
+    flags = Flag(int(random.choice([0, 2, 4, 6, 8]))) | Flag(int(random.choice([0, 1, 0, 1, 16, 17, 32, 33, 48])))
     command = replace(command, kind=Kind.CONVOLUTION, flags=flags, output_channels=_between(random, 1, 40))
     return _with_filter(random, shelf, sram, command, 4 if Flag.PIXELS in flags else 16)
 
@@ -171,7 +175,7 @@ def _depthwise(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> C
     channels = _between(random, 1, 40)
     command = replace(_window(random, channels, shelf), kind=Kind.DEPTHWISE, output_channels=channels)
     # PIXELS, RAW, ACCUMULATE and SECOND do not apply, and must not matter.
-    flags = Flag(int(random.choice([0, 8, 16, 24]))) | Flag(_between(random, 0, 7))
+    flags = Flag(int(random.choice([0, 8, 16, 24, 32, 40]))) | Flag(_between(random, 0, 7))
     return _with_filter(random, shelf, sram, replace(command, flags=flags), 16)
 
 

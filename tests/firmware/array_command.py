@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 import numpy as np
 
-from firmware.array_reference import ADD, CONVOLUTION, DEPTHWISE, PIXELS, RAW, SECOND, Layer
+from firmware.array_reference import ADD, CONVOLUTION, DEPTHWISE, NIBBLES, PIXELS, RAW, SECOND, Layer
 
 
 class Command(ctypes.Structure):
@@ -119,15 +120,19 @@ def block_of(layer: Layer) -> int:
 
 def pack_filter(layer: Layer) -> np.ndarray:
     """Bytes of blocks [K][channel of the block], missing channels 0. The last block of a convolution across channels
-    has 4 or 8 columns, if these suffice."""
-    channels, block = layer.output_shape[2], block_of(layer)
+    has 4 or 8 columns, if these suffice. With `NIBBLES` two weights a byte, at least 8 columns, and an even K along
+    pixels."""
+    channels, block, nibbles = layer.output_shape[2], block_of(layer), bool(layer.flags & NIBBLES)
     rows = layer.filter.reshape(channels, -1)
-    narrow = layer.kind == CONVOLUTION and block == 16
-    return np.concatenate([_columns(rows[at : at + block], block, narrow) for at in range(0, channels, block)])
+    if nibbles and block == 4:
+        rows = np.pad(rows, ((0, 0), (0, rows.shape[1] % 2)))
+    widths = (block,) if layer.kind != CONVOLUTION or block == 4 else (8, 16) if nibbles else (4, 8, 16)
+    packed = np.concatenate([_columns(rows[at : at + block], widths) for at in range(0, channels, block)])
+    return (packed[::2] & 15 | packed[1::2] << 4).astype(np.int8) if nibbles else packed
 
 
-def _columns(rows: np.ndarray, block: int, narrow: bool) -> np.ndarray:
-    width = next(each for each in (4, 8, 16) if each >= len(rows)) if narrow else block
+def _columns(rows: np.ndarray, widths: Sequence[int]) -> np.ndarray:
+    width = next(each for each in widths if each >= len(rows))
     columns = np.zeros((rows.shape[1], width), dtype=np.int8)
     columns[:, : len(rows)] = rows.T
     return columns.ravel()

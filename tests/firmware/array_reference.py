@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 CONVOLUTION, DEPTHWISE, ADD, MAXIMUM_POOL, AVERAGE_POOL = 1, 2, 3, 4, 5
-PIXELS, RAW, ACCUMULATE, RESIDUAL, SECOND = 1, 2, 4, 8, 16
+PIXELS, RAW, ACCUMULATE, RESIDUAL, SECOND, NIBBLES = 1, 2, 4, 8, 16, 32
 
 
 @dataclass

@@ -15,10 +15,10 @@ from firmware.host import host_library
 FLAGS = {
     ref.CONVOLUTION: [
         pixels | flag
-        for pixels in (0, ref.PIXELS, ref.SECOND, ref.SECOND | ref.PIXELS)
+        for pixels in (0, ref.PIXELS, ref.SECOND, ref.SECOND | ref.PIXELS, ref.NIBBLES, ref.NIBBLES | ref.PIXELS)
         for flag in (0, ref.RAW, ref.ACCUMULATE, ref.RAW | ref.ACCUMULATE, ref.RESIDUAL)
     ],
-    ref.DEPTHWISE: [0, ref.RESIDUAL],
+    ref.DEPTHWISE: [0, ref.RESIDUAL, ref.NIBBLES],
     ref.ADD: [0],
     ref.MAXIMUM_POOL: [0],
     ref.AVERAGE_POOL: [0],
@@ -116,7 +116,7 @@ def _with_operands(random: np.random.Generator, layer: Layer) -> Layer:
         channels = layer.output_shape[2]
         depth = layer.input.shape[2] if layer.kind == ref.CONVOLUTION else 1
         layer.input_zero, layer.second_zero = (int(zero) for zero in random.integers(-128, 128, 2))
-        layer.filter = _int8(random, (channels, *layer.kernel, depth))
+        layer.filter = _int8(random, (channels, *layer.kernel, depth)) >> (4 if layer.flags & ref.NIBBLES else 0)
         layer.bias = random.integers(-(1 << 20), 1 << 20, channels)
         layer.multiplier = random.integers(1 << 30, 1 << 31, channels)
         layer.shift = random.integers(-14, 3, channels)

@@ -27,6 +27,7 @@ class Flag(IntFlag):
     ACCUMULATE = 4
     RESIDUAL = 8
     SECOND = 16
+    NIBBLES = 32
 
 
 class Error(IntEnum):
@@ -95,8 +96,9 @@ class Command:
     @property
     def effective(self) -> Flag:
         """Flags with an effect in this kind of command."""
-        applicable = {Kind.CONVOLUTION: ~Flag.NONE, Kind.DEPTHWISE: Flag.RESIDUAL}
-        return Flag(self.flags & 31) & applicable.get(Kind(self.kind), Flag.NONE)
+        applicable = {Kind.CONVOLUTION: ~Flag.NONE, Kind.DEPTHWISE: Flag.RESIDUAL | Flag.NIBBLES}
+        flags = Flag(self.flags & 63) & applicable.get(Kind(self.kind), Flag.NONE)
+        return flags & ~Flag.NIBBLES if Flag.SECOND in flags else flags
 
     @property
     def taps(self) -> int:
@@ -166,12 +168,19 @@ def is_aligned(command: Command) -> bool:
 def columns(command: Command, block: int, left: int) -> int:
     """Weights of a product in a block of which `left` channels exist: of a convolution 4, 8 or all 16."""
     narrow = command.kind == Kind.CONVOLUTION and not command.effective & (Flag.PIXELS | Flag.SECOND)
-    return next(each for each in (block // 4, block // 2, block) if each >= left) if narrow else block
+    sizes = (block // 2, block) if Flag.NIBBLES in command.effective else (block // 4, block // 2, block)
+    return next(each for each in sizes if each >= left) if narrow else block
+
+
+def weight_rows(command: Command) -> int:
+    """Rows of weights in a block, with unused rows."""
+    return command.depth + command.depth % 2 * (Flag.NIBBLES | Flag.PIXELS in command.effective)
 
 
 def weight_bytes(command: Command, block: int) -> int:
     full, left = divmod(command.output_channels, block)
-    return command.depth * (full * block + (columns(command, block, left) if left else 0))
+    weights = weight_rows(command) * (full * block + (columns(command, block, left) if left else 0))
+    return weights // 2 if Flag.NIBBLES in command.effective else weights
 
 
 def extents(command: Command, block: int) -> list[tuple[int, int]]:

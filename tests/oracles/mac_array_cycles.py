@@ -42,6 +42,10 @@ class Cycles:
             return c.kernel_height, c.kernel_width * c.input_channels
         return c.taps, c.input_channels
 
+    def _streamed(self, c: Command, weights: int) -> int:
+        """Wide accesses for weights."""
+        return ceil_div(weights, self._wide * (2 if Flag.NIBBLES in c.effective else 1))
+
     def _requantise(self, c: Command, results: int) -> int:
         factor = 4 if Flag.RESIDUAL in c.effective else 0 if Flag.RAW in c.effective else 1
         return ceil_div(factor * results, self._requantisers)
@@ -64,9 +68,9 @@ class Cycles:
         pixels = c.pixels if paired else self._lanes
         sums = runs * ceil_div(size, 2) if paired else c.depth
         row = self._width if blocks > 1 else columns(c, self._width, c.output_channels)
-        weights = c.depth if second else ceil_div(c.depth * row, self._wide)
+        weights = c.depth if second else self._streamed(c, c.depth * row)
         if paired:
-            weights = runs * ceil_div(size * row, self._wide)
+            weights = runs * self._streamed(c, size * row)
         write, requantise = self._access(c, pixels), self._requantise(c, pixels * self._width)
         block_parameters = ceil_div(self._width * self._parameter_bytes, self._wide)
         kept = blocks <= self._kept_parameters
@@ -82,7 +86,7 @@ class Cycles:
         groups, blocks = ceil_div(c.pixels, self._width), ceil_div(c.output_channels, self._lanes)
         runs, size = self._runs(c)
         rows = runs * ceil_div(size, self._width)
-        held = ceil_div(self._lanes * c.depth, self._wide)
+        held = self._streamed(c, self._lanes * c.depth)
         if Flag.SECOND in c.effective:
             held = self._lanes * ceil_div(c.depth, self._width)
         raw = Flag.RAW in c.effective
@@ -98,7 +102,7 @@ class Cycles:
     def _depthwise(self, c: Command) -> int:
         blocks, taps = ceil_div(c.output_channels, self._width), c.taps
         parameters = ceil_div(self._width * self._parameter_bytes, self._wide)
-        weights = ceil_div(taps * self._width, self._wide)
+        weights = self._streamed(c, taps * self._width)
         columns = (c.kernel_width - 1) * c.dilation_x + 1
         vectors, tight = c.kernel_height * columns, c.stride_y * c.stride_x > 2
         if c.pixels == 1 or vectors > self._rows or (tight and 2 * vectors > self._rows):

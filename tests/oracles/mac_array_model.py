@@ -20,6 +20,8 @@ from oracles.mac_array_command import (
     is_aligned,
     output_places,
     places_of,
+    weight_bytes,
+    weight_rows,
 )
 from oracles.mac_array_cycles import Cycles
 
@@ -106,18 +108,23 @@ class Array:
                 command.weights + command.second_row_stride * np.arange(rows)[:, None] + np.arange(size)
             )
             return (found if Flag.PIXELS in command.effective else found.T) - command.second_zero
-        block = self._block(command)
-        place, rows = command.weights, []
+        block, depth = self._block(command), weight_rows(command)
+        stored, place, rows = self._stored_weights(command), 0, []
         for first in range(0, command.output_channels, block):
             row = (
                 columns(command, block, command.output_channels - first)
                 if first + block > command.output_channels
                 else block
             )
-            packed = self._signed[place : place + command.depth * row].astype(np.int64)
-            rows.append(packed.reshape(command.depth, row).T)
-            place += command.depth * row
+            packed = stored[place : place + depth * row].astype(np.int64)
+            rows.append(packed.reshape(depth, row)[: command.depth].T)
+            place += depth * row
         return np.concatenate(rows)[: command.output_channels]
+
+    def _stored_weights(self, command: Command) -> np.ndarray:
+        """The weights in the order of memory."""
+        raw = self._signed[command.weights :][: weight_bytes(command, self._block(command))]
+        return np.stack([raw << 4 >> 4, raw >> 4], 1).ravel() if Flag.NIBBLES in command.effective else raw
 
     def _parameters(self, command: Command) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Biases, multipliers and shifts of the channels."""

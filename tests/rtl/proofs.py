@@ -248,7 +248,7 @@ CHECK = Proof(
     (
         "array/array_pkg.sv",
         *(f"array/array_{name}.sv" for name in ("command_check", "command_errors", "command_fetch", "plan")),
-        "array/array_weight_columns.sv",
+        "array/array_weight_rows.sv",
     ),
     Method.YOSYS,
     2,

@@ -115,9 +115,9 @@ static uint32_t flags_of(const struct command *command)
 {
     switch (command->kind) {
     case CONVOLUTION:
-        return command->flags;
+        return (command->flags & SECOND) != 0 ? command->flags & ~(uint32_t)NIBBLES : command->flags;
     case DEPTHWISE:
-        return command->flags & RESIDUAL;
+        return command->flags & (RESIDUAL | NIBBLES);
     default:
         return 0;
     }
@@ -269,16 +269,16 @@ static void compute(struct mac_array *array)
 {
     const struct command *command = &array->command;
     const uint32_t block = mac_array_block(command, array->figures.width, array->figures.lanes);
-    const bool second = (command->flags & SECOND) != 0;
-    /* Each size is at most the SRAM's size, or a block per byte of the SRAM. */
+    const bool second = (command->flags & SECOND) != 0, copied = (command->flags & (SECOND | NIBBLES)) != 0;
+    /* Each size is at most twice the SRAM's size, or a block per byte of the SRAM. */
     const struct mac_array_scratch scratch = {needed(malloc(mac_array_window_bytes(command))),
                                               needed(malloc(mac_array_result_bytes(command))),
-                                              second ? needed(malloc(mac_array_weight_bytes(command, block))) : NULL,
+                                              copied ? needed(malloc(mac_array_weights(command, block))) : NULL,
                                               second ? needed(calloc(command->output_channels, sizeof(uint32_t))) : NULL};
     mac_array_compute(command, array->place->sram, block, array->accumulator_bits, scratch);
     free(scratch.window);
     free(scratch.results);
-    free(scratch.second);
+    free(scratch.weights);
     free(scratch.totals);
 }
 

@@ -10,7 +10,7 @@
 
 enum kind { CONVOLUTION = 1, DEPTHWISE = 2, ADD = 3, MAXIMUM_POOL = 4, AVERAGE_POOL = 5 };
 enum { MAC_ARRAY_BIGGEST_BLOCK = 256, MAC_ARRAY_PARAMETER_BYTES = 9 };
-enum flag { PIXELS = 1, RAW = 2, ACCUMULATE = 4, RESIDUAL = 8, SECOND = 16 };
+enum flag { PIXELS = 1, RAW = 2, ACCUMULATE = 4, RESIDUAL = 8, SECOND = 16, NIBBLES = 32 };
 
 /* Hardware manual, section 3.2. */
 struct command {
@@ -65,8 +65,11 @@ struct range {
 enum { MAC_ARRAY_MOST_OPERANDS = 5 };
 
 uint64_t mac_array_depth(const struct command *command);
-/* Bytes between the weights of a product and of the next, in blocks of `block` channels of which the last has `left`. */
+/* Products of a channel with a place in the weights. */
+uint64_t mac_array_rows(const struct command *command);
+/* Weights of a product and of the next, in blocks of `block` channels of which the last has `left`. */
 uint32_t mac_array_columns(const struct command *command, uint32_t block, uint32_t left);
+uint64_t mac_array_weights(const struct command *command, uint32_t block);
 uint64_t mac_array_weight_bytes(const struct command *command, uint32_t block);
 struct tensor mac_array_output(const struct command *command);
 uint32_t mac_array_operands(const struct command *command, uint32_t block, struct tensor *list);
@@ -77,12 +80,12 @@ struct range mac_array_range(const struct tensor *tensor);
 const char *mac_array_overlaps(const struct tensor *output, const struct tensor *operands, uint32_t count,
                                uint32_t sram_bytes);
 
-/* Working memory: a window (kernel x input channels), the results, and with SECOND the second operand in blocks like
- * weights, and the sum of each of its channels. */
+/* Working memory: a window (kernel x input channels), the results, with NIBBLES or SECOND the weights or the second
+ * operand as a byte each in the blocks of weights, and with SECOND the sum of each of its channels. */
 struct mac_array_scratch {
     int8_t *window;
     uint8_t *results;
-    int8_t *second;
+    int8_t *weights;
     uint32_t *totals;
 };
 

@@ -144,9 +144,9 @@ static void pack_second(const struct command *command, const uint8_t *sram, uint
     const size_t depth = mac_array_depth(command);
     const bool along_pixels = (command->flags & PIXELS) != 0;
     const int64_t stride = command->second_row_stride;
-    memset(scratch.second, 0, mac_array_weight_bytes(command, block));
+    memset(scratch.weights, 0, mac_array_weights(command, block));
     for (uint32_t c = 0; c < command->output_channels; c++) {
-        int8_t *column = scratch.second + c / block * block * depth + c % block;
+        int8_t *column = scratch.weights + c / block * block * depth + c % block;
         scratch.totals[c] = 0;
         for (size_t k = 0; k < depth; k++) {
             const int64_t at = command->weights + (along_pixels ? c * stride + (int64_t)k : (int64_t)k * stride + c);
@@ -156,8 +156,22 @@ static void pack_second(const struct command *command, const uint8_t *sram, uint
     }
 }
 
+static int8_t nibble(uint32_t byte, bool high)
+{
+    return (int8_t)((int8_t)(byte << (high ? 0 : 4)) >> 4);
+}
+
+/* Unpack weights of 4 bits. */
+static void unpack(const struct command *command, const uint8_t *sram, uint32_t block, int8_t *weights)
+{
+    const uint64_t count = mac_array_weights(command, block);
+    for (uint64_t i = 0; i < count; i++) {
+        weights[i] = nibble(sram[command->weights + i / 2], i % 2 != 0);
+    }
+}
+
 static struct channels channels_of(const struct command *command, const uint8_t *sram, const int8_t *weights,
-                                   uint32_t first, uint32_t block, size_t depth)
+                                   uint32_t first, uint32_t block, size_t rows)
 {
     const uint8_t *parameters = sram + command->parameters + (size_t)first * MAC_ARRAY_PARAMETER_BYTES;
     const uint32_t left = command->output_channels - first;
@@ -165,7 +179,7 @@ static struct channels channels_of(const struct command *command, const uint8_t 
                              left < block ? left : block,
                              block,
                              mac_array_columns(command, block, left),
-                             weights + (size_t)first * depth,
+                             weights + (size_t)first * rows,
                              parameters,
                              parameters + (size_t)block * 4,
                              (const int8_t *)parameters + (size_t)block * 8};
@@ -254,17 +268,23 @@ static void without_zeros(const struct command *command, const struct channels *
     }
 }
 
+/* The weights, or what takes their place, as a byte each. */
+static const int8_t *weights_of(const struct command *command, const uint8_t *sram, struct mac_array_scratch scratch)
+{
+    return scratch.weights != NULL ? scratch.weights : (const int8_t *)sram + command->weights;
+}
+
 static void convolve_pixel(const struct command *command, const uint8_t *sram, int64_t extra, uint32_t block,
                            uint32_t bits, struct mac_array_scratch scratch, uint8_t *result)
 {
     const size_t depth = mac_array_depth(command);
-    const int8_t *weights = scratch.second != NULL ? scratch.second : (const int8_t *)sram + command->weights;
+    const int8_t *weights = weights_of(command, sram, scratch);
     const int8_t *window = scratch.window;
     uint32_t sums[MAC_ARRAY_BIGGEST_BLOCK];
     for (uint32_t first = 0; first < command->output_channels; first += block) {
-        const struct channels channels = channels_of(command, sram, weights, first, block, depth);
+        const struct channels channels = channels_of(command, sram, weights, first, block, mac_array_rows(command));
         start_sums(command, sram, &channels, extra, sums);
-        if (scratch.second != NULL) {
+        if (scratch.totals != NULL) {
             without_zeros(command, &channels, scratch, depth, sums);
         }
         if (channels.apart == 16) {
@@ -292,13 +312,13 @@ static void multiply_taps(const struct command *command, const uint8_t *sram, co
 }
 
 static void depthwise_pixel(const struct command *command, const uint8_t *sram, uint32_t y, uint32_t x, uint32_t block,
-                            uint32_t bits, uint8_t *result)
+                            uint32_t bits, struct mac_array_scratch scratch, uint8_t *result)
 {
     const size_t taps = (size_t)command->kernel_height * command->kernel_width;
     uint32_t sums[MAC_ARRAY_BIGGEST_BLOCK];
     for (uint32_t first = 0; first < command->output_channels; first += block) {
         const struct channels channels =
-            channels_of(command, sram, (const int8_t *)sram + command->weights, first, block, taps);
+            channels_of(command, sram, weights_of(command, sram, scratch), first, block, taps);
         start_sums(command, sram, &channels, 0, sums);
         multiply_taps(command, sram, &channels, y, x, sums);
         finish_sums(command, sram, &channels, extra_at(command, y, x), sums, bits, result);
@@ -369,7 +389,7 @@ static void compute_pixel(const struct command *command, const uint8_t *sram, ui
         convolve_pixel(command, sram, extra_at(command, y, x), block, bits, scratch, result);
         break;
     case DEPTHWISE:
-        depthwise_pixel(command, sram, y, x, block, bits, result);
+        depthwise_pixel(command, sram, y, x, block, bits, scratch, result);
         break;
     case ADD:
         add_pixel(command, sram, y, x, result);
@@ -393,8 +413,10 @@ static void put_in_place(const struct command *command, uint8_t *sram, uint8_t *
 void mac_array_compute(const struct command *command, uint8_t *sram, uint32_t block, uint32_t bits,
                        struct mac_array_scratch scratch)
 {
-    if (scratch.second != NULL) {
+    if (scratch.totals != NULL) {
         pack_second(command, sram, block, scratch);
+    } else if (scratch.weights != NULL) {
+        unpack(command, sram, block, scratch.weights);
     }
     for (uint32_t y = 0; y < command->output_height; y++) {
         for (uint32_t x = 0; x < command->output_width; x++) {

@@ -33,6 +33,12 @@ static uint64_t pixels_of(const struct command *command)
     return (uint64_t)command->output_height * command->output_width;
 }
 
+/* Wide accesses for weights, of which two or one take a byte. */
+static uint64_t loads_of(const struct mac_array_figures *figures, const struct command *command, uint64_t weights)
+{
+    return ceil_div(weights, figures->port_bytes * (has(command, NIBBLES) ? 2U : 1U));
+}
+
 /* Runs of consecutive bytes in a patch, and bytes of a run. */
 struct patch {
     uint64_t runs, bytes, rows;
@@ -81,8 +87,8 @@ static uint64_t across_channels(const struct mac_array_figures *figures, const s
     const uint64_t columns = blocks > 1 ? figures->width
                                         : mac_array_columns(command, figures->width, command->output_channels);
     const uint64_t weights = second   ? depth
-                             : paired ? patch.runs * ceil_div(patch.bytes * columns, figures->port_bytes)
-                                      : ceil_div(depth * columns, figures->port_bytes);
+                             : paired ? patch.runs * loads_of(figures, command, patch.bytes * columns)
+                                      : loads_of(figures, command, depth * columns);
     const uint64_t write = written(command, pixels);
     const uint64_t requantise = requantised(figures, command, pixels * figures->width);
     const uint64_t parameters = parameters_of(figures, figures->width);
@@ -100,7 +106,7 @@ static uint64_t along_pixels(const struct mac_array_figures *figures, const stru
     const uint64_t groups = ceil_div(pixels_of(command), figures->width), depth = mac_array_depth(command);
     const uint64_t blocks = ceil_div(command->output_channels, figures->lanes);
     const uint64_t held = has(command, SECOND) ? figures->lanes * ceil_div(depth, figures->width)
-                                               : ceil_div(figures->lanes * depth, figures->port_bytes);
+                                               : loads_of(figures, command, figures->lanes * depth);
     const bool once = depth <= (uint64_t)figures->window_rows * figures->width;
     const uint64_t write = figures->width * (has(command, ACCUMULATE | RESIDUAL) ? 2U : 1U);
     const uint64_t requantise = requantised(figures, command, (uint64_t)figures->width * figures->lanes);
@@ -114,7 +120,7 @@ static uint64_t pixel_by_pixel(const struct mac_array_figures *figures, const st
 {
     const uint64_t taps = taps_of(command), write = written(command, 1);
     const uint64_t requantise = requantised(figures, command, figures->width);
-    const uint64_t weights = ceil_div(taps * figures->width, figures->port_bytes);
+    const uint64_t weights = loads_of(figures, command, taps * figures->width);
     const uint64_t step = most(requantise, taps + weights + write);
     return blocks * parameters_of(figures, figures->width) + pixels_of(command) * blocks * step +
            drain(figures, requantise, write);
@@ -136,7 +142,7 @@ static uint64_t depthwise(const struct mac_array_figures *figures, const struct 
                             (uint64_t)(command->kernel_height - 1) * command->dilation_y + 1;
     const uint64_t write = written(command, lanes);
     const uint64_t requantise = requantised(figures, command, lanes * figures->width);
-    const uint64_t weights = ceil_div(taps * figures->width, figures->port_bytes);
+    const uint64_t weights = loads_of(figures, command, taps * figures->width);
     const uint64_t step = most(most(taps, requantise), weights + loaded * column + write);
     const uint64_t strip = (columns - loaded) * column + command->output_width * step;
     return blocks * (parameters_of(figures, figures->width) + strips * strip) + drain(figures, requantise, write);

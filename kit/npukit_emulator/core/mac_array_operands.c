@@ -26,22 +26,34 @@ uint64_t mac_array_depth(const struct command *command)
     return command->kind == CONVOLUTION ? taps * command->input_channels : taps;
 }
 
+uint64_t mac_array_rows(const struct command *command)
+{
+    const bool pairs = (command->flags & NIBBLES) != 0 && (command->flags & PIXELS) != 0;
+    return pairs ? ceil_div(mac_array_depth(command), 2) * 2 : mac_array_depth(command);
+}
+
 uint32_t mac_array_columns(const struct command *command, uint32_t block, uint32_t left)
 {
     uint32_t columns = block;
     if (command->kind == CONVOLUTION && (command->flags & (PIXELS | SECOND)) == 0) {
-        for (uint32_t halvings = 0; halvings < 2 && columns % 2 == 0 && left <= columns / 2; halvings++) {
+        const uint32_t most = (command->flags & NIBBLES) != 0 ? 1 : 2;
+        for (uint32_t halvings = 0; halvings < most && columns % 2 == 0 && left <= columns / 2; halvings++) {
             columns /= 2;
         }
     }
     return columns;
 }
 
-uint64_t mac_array_weight_bytes(const struct command *command, uint32_t block)
+uint64_t mac_array_weights(const struct command *command, uint32_t block)
 {
     const uint32_t left = command->output_channels % block;
     const uint32_t last = left > 0 ? mac_array_columns(command, block, left) : 0;
-    return (command->output_channels - left + last) * mac_array_depth(command);
+    return (command->output_channels - left + last) * mac_array_rows(command);
+}
+
+uint64_t mac_array_weight_bytes(const struct command *command, uint32_t block)
+{
+    return ceil_div(mac_array_weights(command, block), (command->flags & NIBBLES) != 0 ? 2 : 1);
 }
 
 /* A tensor of contiguous bytes. */
