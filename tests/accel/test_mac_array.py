@@ -17,7 +17,7 @@ from npukit.accel.geometry import Plane, Window
 from npukit.accel.interface import Address, Commands, Operand, Tile
 from npukit.accel.mac_array.cycles import Figures, Patch
 from npukit.accel.mac_array.filters import accumulator_bounds, bits_needed, filter_of
-from npukit.accel.mac_array.packing import pack_parameters, pack_weights
+from npukit.accel.mac_array.packing import WeightLayout, pack_parameters
 from npukit.accel.mac_array.plugin import COMMAND_BYTES, MacArray
 from npukit.board.board import load_board
 from npukit.net.box import Box
@@ -81,12 +81,42 @@ def test_cycles_of_the_manuals_formulas() -> None:
 
 def test_weights_lie_sixteen_channels_abreast() -> None:
     weights = np.arange(20 * 3, dtype=np.int8).reshape(20, 3)
-    packed = pack_weights(weights, 16).reshape(2, 3, 16)
+    packed = WeightLayout(16).packed(weights).reshape(2, 3, 16)
     assert packed[1, 2, 3] == weights[19, 2]
     assert not packed[1, :, 4:].any()
-    narrow = pack_weights(weights, 16, narrow=True)
+    narrow = WeightLayout(16, narrow=True).packed(weights)
     assert np.array_equal(narrow[:48], packed[0].ravel())
     assert np.array_equal(narrow[48:].reshape(3, 4), packed[1, :, :4])
+
+
+def test_two_weights_of_four_bits_lie_in_a_byte() -> None:
+    weights = np.array([[-8, 7, 3], [1, -1, 0], [2, 5, -6]], np.int8)
+    along = WeightLayout(4, nibbles=True).packed(weights).view(np.uint8)
+    assert along.tolist() == [0x18, 0x02, 0xF7, 0x05, 0x03, 0x0A, 0, 0], "a fourth row fills the second pair"
+    across = WeightLayout(16, narrow=True, nibbles=True).packed(weights).view(np.uint8)
+    assert across.reshape(3, 4)[:, :2].ravel().tolist() == [0x18, 0x02, 0xF7, 0x05, 0x03, 0x0A]
+
+
+@given(st.integers(1, 70), st.integers(1, 20), st.sampled_from([(4, False), (16, False), (16, True)]), st.booleans())
+def test_layouts_state_their_bytes(channels: int, depth: int, form: tuple[int, bool], nibbles: bool) -> None:
+    layout = WeightLayout(*form, nibbles)
+    stated = layout.bytes(channels, depth)
+    assert stated == len(layout.packed(np.ones((channels, depth), np.int8)))
+    assert stated <= WeightLayout(*form).bytes(channels, depth)
+
+
+def test_weights_of_four_bits_take_half_the_memory_and_no_more_cycles() -> None:
+    for net in (conv(9, 9, 32, 64), depthwise(9, 9, 32), dense(256, 64)):
+        (op,) = net.ops
+        weights = net.constants[op.inputs[1]]
+        narrow = replace(net, constants={**net.constants, op.inputs[1]: weights >> 4})
+        box = Box.whole(net.tensor(op.output).shape)
+        before, after = (MacArray(SLOT).cost(each, op, box) for each in (net, narrow))
+        assert before.constant_bytes - after.constant_bytes == weights.size // 2
+        assert after.cycles <= before.cycles
+        code = ARRAY.lower(tile(narrow)).code
+        assert isinstance(code, Commands)
+        assert all("MAC_ARRAY_NIBBLES" in str(dict(command.fields)["flags"]) for command in code.structs)
 
 
 def test_parameters_lie_in_blocks() -> None:

@@ -75,9 +75,16 @@ def net_of(kind: str, data: st.DataObject) -> Net:
             y = b.add(*data.draw(st.permutations([x, b.depthwise(x, kernel)])))
     net = b.net(y)
     net = net.with_ops(tuple(varied(op, net, data) for op in net.ops))
+    net = of_four_bits(net) if data.draw(st.booleans()) else net
     if "sums" in kind:
         return one_of_its_sums(net, data)
     return net.with_ops((fuse(net.ops),)) if len(net.ops) > 1 else net
+
+
+def of_four_bits(net: Net) -> Net:
+    """The net with weights from -8 to 7."""
+    weights = {op.inputs[1] for op in net.ops if len(op.inputs) > 2}
+    return replace(net, constants={name: v >> 4 if name in weights else v for name, v in net.constants.items()})
 
 
 def random_product(data: st.DataObject) -> Net:

@@ -18,9 +18,10 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def columns_of(channels: int, width: int) -> int:
-    """Weights of a product in the first block of channels: 4, 8 or all 16."""
-    return next(each for each in (width // 4, width // 2, width) if each >= min(channels, width))
+def columns_of(channels: int, width: int, *, nibbles: bool = False) -> int:
+    """Weights of a product in the first block of channels: 4, 8 or all 16; of 4 bits 8 at least."""
+    widths = (width // 4, width // 2, width)[nibbles:]
+    return next(each for each in widths if each >= min(channels, width))
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Flags:
     raw: bool = False
     residual: bool = False
     second: bool = False
+    nibbles: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,14 @@ class Figures:
         vectors, tight = window.kernel[0] * columns, window.strides[0] * window.strides[1] > 2
         if plane.pixels == 1 or vectors > self.window_rows or (tight and 2 * vectors > self.window_rows):
             requantise, write = self._output(1, flags)
-            step = max(requantise, taps + self._weights(taps) + write)
+            step = max(requantise, taps + self._accesses(taps * self.width, flags) + write)
             return before + plane.pixels * blocks * step + self._drain(requantise, write)
         lanes, strips = min(self.lanes, plane.height), ceil_div(plane.height, self.lanes)
         loaded = min(window.strides[1], columns)
         column = (lanes - 1) * window.strides[0] + (window.kernel[0] - 1) * window.dilation[0] + 1
         requantise, write = self._output(lanes, flags)
-        step = max(taps, requantise, self._weights(taps) + loaded * column + write)
+        weights = self._accesses(taps * self.width, flags)
+        step = max(taps, requantise, weights + loaded * column + write)
         strip = (columns - loaded) * column + plane.width * step
         return before + blocks * strips * strip + self._drain(requantise, write)
 
@@ -115,10 +118,10 @@ class Figures:
         paired = pixels <= self.lanes // 2 and not flags.second
         held = pixels if paired else self.lanes
         sums = patch.runs * ceil_div(patch.run_bytes, 2) if paired else patch.depth
-        columns = columns_of(channels, self.width)
-        weights = patch.depth if flags.second else ceil_div(patch.depth * columns, self.port_bytes)
+        columns = columns_of(channels, self.width, nibbles=flags.nibbles)
+        weights = patch.depth if flags.second else self._accesses(patch.depth * columns, flags)
         if paired:
-            weights = patch.runs * ceil_div(patch.run_bytes * columns, self.port_bytes)
+            weights = patch.runs * self._accesses(patch.run_bytes * columns, flags)
         requantise, write = self._output(held, flags)
         parameters, half = self._parameters(self.width), self.window_rows // 2
         kept = blocks <= self.parameter_blocks
@@ -130,7 +133,7 @@ class Figures:
 
     def _along_pixels(self, pixels: int, channels: int, patch: Patch, flags: Flags) -> int:
         groups, blocks = ceil_div(pixels, self.width), ceil_div(channels, self.lanes)
-        held = ceil_div(self.lanes * patch.depth, self.port_bytes)
+        held = self._accesses(self.lanes * patch.depth, flags)
         if flags.second:
             held = self.lanes * ceil_div(patch.depth, self.width)
         once = patch.depth <= self.window_rows * self.width
@@ -144,9 +147,9 @@ class Figures:
         """Rows of the operand file for a patch."""
         return patch.runs * ceil_div(patch.run_bytes, self.width)
 
-    def _weights(self, steps: int) -> int:
-        """Port accesses for the weights of `steps` products of each channel of a block."""
-        return ceil_div(steps * self.width, self.port_bytes)
+    def _accesses(self, weights: int, flags: Flags) -> int:
+        """Port accesses for a number of weights."""
+        return ceil_div(weights, self.port_bytes * (2 if flags.nibbles else 1))
 
     def _parameters(self, channels: int) -> int:
         return ceil_div(channels * self.parameter_bytes_per_channel, self.port_bytes)
@@ -161,9 +164,9 @@ class Figures:
         return self.drain_cycles + max(requantise, write)
 
 
-def along_pixels(figures: Figures, plane: Plane, patch: Patch) -> bool:
+def along_pixels(figures: Figures, plane: Plane, patch: Patch, *, nibbles: bool = False) -> bool:
     """True if the wide axis of the array is faster along pixels than along channels."""
-    cycles = partial(figures.convolution, plane.pixels, plane.channels, patch)
+    cycles = partial(figures.convolution, plane.pixels, plane.channels, patch, flags=Flags(nibbles=nibbles))
     return cycles(along_pixels=True) < cycles(along_pixels=False)
 
 
@@ -174,18 +177,18 @@ def patch_of(net: Net, op: Op) -> Patch:
     return Patch.of(window, summed, dense=summed == channels)
 
 
-def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures) -> int:
-    """Cycles of the command for a plane of the op's output."""
+def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures, *, nibbles: bool = False) -> int:
+    """Cycles of the command for a plane of the op's output. `nibbles`: the weights are stored in 4 bits."""
     main, residual = op.parts[0], len(op.parts) > 1
     kind, window = main.kind, window_of(net, main)
     if kind in ADDITIONS:
         narrow = any(Plane.of(Box.whole(net.tensor(name).shape)).width == 1 for name in main.inputs)
         return figures.addition(plane, by_pixel=narrow)
     if kind in ("depthwise_conv2d", "mean"):
-        return figures.depthwise(plane, window, Flags(residual=residual))
+        return figures.depthwise(plane, window, Flags(residual=residual, nibbles=nibbles))
     if kind in ("average_pool", "max_pool"):
         return figures.pool(plane.pixels, plane.channels, window.taps)
     patch = patch_of(net, main)
-    choice = along_pixels(figures, plane, patch)
-    flags = Flags(raw=kind == "sums", residual=residual)
+    choice = along_pixels(figures, plane, patch, nibbles=nibbles)
+    flags = Flags(raw=kind == "sums", residual=residual, nibbles=nibbles)
     return figures.convolution(plane.pixels, plane.channels, patch, along_pixels=choice, flags=flags)

@@ -9,10 +9,11 @@ import numpy as np
 from npukit.accel.filters import rows_and_biases
 from npukit.accel.geometry import window_of
 from npukit.net.net import Net, Op
-from npukit.net.ops import Mean, Sums
+from npukit.net.ops import Add, Mean, Sums
 from npukit.net.requantize import mean_rescaling, multiply_by_quantized_multiplier, requantization
 
 LOWEST, HIGHEST = -128, 127
+LEAST_NIBBLE, LARGEST_NIBBLE = -8, 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +40,24 @@ class KnownFilters:
     def __init__(self, accumulator_bits: int) -> None:
         self._bits = accumulator_bits
         self._known: dict[str, tuple[Net, Op, Filter]] = {}
+        self._narrow: dict[str, tuple[np.ndarray, bool]] = {}
 
     def of(self, net: Net, op: Op) -> Filter:
         known = self._known.get(op.name)
         if known is None or known[0] is not net or known[1] is not op:
             known = self._known[op.name] = (net, op, filter_of(net, op, self._bits))
         return known[2]
+
+    def four_bits(self, net: Net, op: Op) -> bool:
+        """True if all weights lie between -8 and 7: two fit in a byte."""
+        weights = net.constants.get(op.inputs[1]) if len(op.inputs) > 1 else None
+        if weights is None or isinstance(op.attributes, Add):
+            return False
+        known = self._narrow.get(op.name)
+        if known is None or known[0] is not weights:
+            low, high = int(weights.min()), int(weights.max())
+            known = self._narrow[op.name] = weights, low >= LEAST_NIBBLE and high <= LARGEST_NIBBLE
+        return known[1]
 
 
 def filter_of(net: Net, op: Op, accumulator_bits: int) -> Filter:

@@ -14,7 +14,7 @@ from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Call, ConstantArray, Field, Lowered, Tile
 from npukit.accel.mac_array.cycles import Figures, Flags, Patch, ceil_div
 from npukit.accel.mac_array.filters import Filter, accumulator_bounds, bits_needed, filter_of
-from npukit.accel.mac_array.packing import pack_parameters, pack_weights, parameter_bytes, weight_bytes
+from npukit.accel.mac_array.packing import WeightLayout, pack_parameters, parameter_bytes
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d
 
@@ -112,13 +112,17 @@ class InParts:
     def _block(self) -> int:
         return self._figures.lanes if self._pixels else self._figures.width
 
+    @property
+    def _layout(self) -> WeightLayout:
+        return WeightLayout(self._block, narrow=not self._pixels)
+
     def _row_cycles(self, *, along_pixels: bool) -> int:
         cycles = partial(self._figures.convolution, self._plane.width, self._plane.channels)
         patches = (Patch.of(self._window, size, dense=len(self._sizes) == 1) for size in self._sizes)
         return sum(cycles(patch, along_pixels=along_pixels, flags=Flags(raw=True)) for patch in patches)
 
     def _weight_bytes(self, size: int) -> int:
-        exact = weight_bytes(self._plane.channels, self._window.taps * size, self._block, narrow=not self._pixels)
+        exact = self._layout.bytes(self._plane.channels, self._window.taps * size)
         return ceil_div(exact, WEIGHT_ALIGNMENT) * WEIGHT_ALIGNMENT
 
     def _packed(self, weights: np.ndarray) -> np.ndarray:
@@ -127,7 +131,7 @@ class InParts:
         place = 0
         for index, size in enumerate(self._sizes):
             part = by_tap[:, :, index * self._part : index * self._part + size]
-            packed = pack_weights(part.reshape(len(weights), -1), self._block, narrow=not self._pixels)
+            packed = self._layout.packed(part.reshape(len(weights), -1))
             room[place : place + len(packed)] = packed
             place += self._weight_bytes(size)
         return room

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from npukit.accel.geometry import Plane, window_of
@@ -11,7 +12,7 @@ from npukit.accel.mac_array.blended import Blended
 from npukit.accel.mac_array.cycles import ADDITIONS, Figures, along_pixels, patch_of
 from npukit.accel.mac_array.filters import Filter, KnownFilters
 from npukit.accel.mac_array.in_parts import InParts
-from npukit.accel.mac_array.packing import pack_parameters, pack_weights
+from npukit.accel.mac_array.packing import WeightLayout, pack_parameters
 from npukit.accel.mac_array.products import Products
 from npukit.net.net import Op
 
@@ -54,13 +55,11 @@ def _with_residual(lowered: Lowered, tile: Tile, addition: Op) -> Lowered:
 
 def _convolution(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
     """A convolution. Sums are accumulators without requantisation."""
-    chosen = _chosen_channels(tile, filters)
-    wide = along_pixels(figures, Plane.of(tile.output.box), patch_of(tile.net, tile.op))
+    nibbles = filters.four_bits(tile.net, tile.op)
+    wide = along_pixels(figures, Plane.of(tile.output.box), patch_of(tile.net, tile.op), nibbles=nibbles)
+    layout = WeightLayout(figures.lanes if wide else figures.width, not wide, nibbles)
     flags = ["MAC_ARRAY_RAW"] * (tile.op.kind == "sums") + ["MAC_ARRAY_PIXELS"] * wide
-    fields: Fields = (("flags", " | ".join(flags)),) if flags else ()
-    return _filtered(
-        tile, chosen, figures.lanes if wide else figures.width, "MAC_ARRAY_CONVOLUTION", fields, narrow=not wide
-    )
+    return _filtered(tile, _chosen_channels(tile, filters), layout, "MAC_ARRAY_CONVOLUTION", flags)
 
 
 def _products(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
@@ -82,19 +81,22 @@ def _products(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
 
 
 def _depthwise(tile: Tile, figures: Figures, filters: KnownFilters) -> Lowered:
-    return _filtered(tile, _chosen_channels(tile, filters), figures.width, "MAC_ARRAY_DEPTHWISE", ())
+    layout = WeightLayout(figures.width, nibbles=filters.four_bits(tile.net, tile.op))
+    return _filtered(tile, _chosen_channels(tile, filters), layout, "MAC_ARRAY_DEPTHWISE", ())
 
 
-def _filtered(tile: Tile, chosen: Filter, block: int, kind: str, flags: Fields, *, narrow: bool = False) -> Lowered:
+def _filtered(tile: Tile, chosen: Filter, layout: WeightLayout, kind: str, flags: Sequence[str]) -> Lowered:
     weights, parameters = f"{tile.name}_weights", f"{tile.name}_parameters"
-    packed = pack_parameters(chosen.bias, chosen.multipliers, chosen.shifts, block)
+    flags = (*flags, *(("MAC_ARRAY_NIBBLES",) if layout.nibbles else ()))
+    packed = pack_parameters(chosen.bias, chosen.multipliers, chosen.shifts, layout.block)
+    bits = "weights of 4 bits" if layout.nibbles else "weights"
     constants = (
-        ConstantArray(weights, pack_weights(chosen.weights, block, narrow=narrow), 16, "weights"),
+        ConstantArray(weights, layout.packed(chosen.weights), 16, bits),
         ConstantArray(parameters, packed, 4, "biases, multipliers, shifts"),
     )
     fields: Fields = (
         ("kind", kind),
-        *flags,
+        *((("flags", " | ".join(flags)),) if flags else ()),
         *_operands(tile),
         ("weights", Address(weights)),
         ("parameters", Address(parameters)),

@@ -16,7 +16,7 @@ from npukit.accel.mac_array.cycles import ADDITIONS, Figures, along_pixels, cycl
 from npukit.accel.mac_array.filters import KnownFilters
 from npukit.accel.mac_array.in_parts import InParts, parts_for
 from npukit.accel.mac_array.lower import lower
-from npukit.accel.mac_array.packing import parameter_bytes, weight_bytes
+from npukit.accel.mac_array.packing import WeightLayout, parameter_bytes
 from npukit.accel.mac_array.products import Products
 from npukit.accel.mac_array.support import refusal
 from npukit.board.board import AcceleratorSlot, Board
@@ -78,8 +78,9 @@ class MacArray:
         constants = sum(self._constant_bytes_of(net, part, plane) for part in op.parts) + COMMAND_BYTES
         main, form = op.parts[0], None
         if main.kind in ("conv2d", "depthwise_conv2d", "dense", "sums"):
-            form = f"blocks of {self._filter_form(net, main, plane)[1]}"
-        cycles, added = cycles_of(net, op, plane, self.figures), _added(net, op)
+            form = f"blocks of {self._filter_form(net, main, plane)[1].block}"
+        nibbles = self._filters.four_bits(net, main)
+        cycles, added = cycles_of(net, op, plane, self.figures, nibbles=nibbles), _added(net, op)
         return Cost(cycles, constants, constants_key=form, aliases=added, chained=saved)
 
     def lower(self, tile: Tile) -> Lowered:
@@ -107,19 +108,18 @@ class MacArray:
             return ADDITION_BYTES + held_bytes(net, op, plane)
         if op.kind in ("average_pool", "max_pool"):
             return 0
-        depth, block, narrow = self._filter_form(net, op, plane)
+        depth, layout = self._filter_form(net, op, plane)
         per_channel = self.figures.parameter_bytes_per_channel
-        weights = weight_bytes(plane.channels, depth, block, narrow=narrow)
-        return weights + parameter_bytes(plane.channels, block, per_channel)
+        return layout.bytes(plane.channels, depth) + parameter_bytes(plane.channels, layout.block, per_channel)
 
-    def _filter_form(self, net: Net, op: Op, plane: Plane) -> tuple[int, int, bool]:
-        """Depth of the filter, channels per block, and True if the last block may be narrower."""
+    def _filter_form(self, net: Net, op: Op, plane: Plane) -> tuple[int, WeightLayout]:
+        """Depth of the filter, and memory layout of its weights."""
+        nibbles = self._filters.four_bits(net, op)
         if op.kind in ("depthwise_conv2d", "mean"):
-            return window_of(net, op).taps, self.figures.width, False
+            return window_of(net, op).taps, WeightLayout(self.figures.width, nibbles=nibbles)
         patch = patch_of(net, op)
-        if along_pixels(self.figures, plane, patch):
-            return patch.depth, self.figures.lanes, False
-        return patch.depth, self.figures.width, True
+        wide = along_pixels(self.figures, plane, patch, nibbles=nibbles)
+        return patch.depth, WeightLayout(self.figures.lanes if wide else self.figures.width, not wide, nibbles)
 
 
 def _added(net: Net, op: Op) -> tuple[int, ...]:
