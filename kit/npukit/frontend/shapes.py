@@ -30,9 +30,10 @@ def fixed_values(given: InputShapes) -> dict[str, float]:
 
 
 def closed_shape(model: str, name: str, stated: tuple[int, ...], given: InputShapes) -> tuple[int, ...]:
-    """The shape of input `name`, with the user's open sizes. `stated`: the model's shape, 0 for an open size."""
-    said = given.get(name, stated)
-    shape = said if isinstance(said, tuple) else stated
+    """The shape of input `name`, with the user's open sizes. `stated`: the model's shape, 0 for an open size. An open
+    batch, the first of several axes, means 1."""
+    said = given.get(name)
+    shape = said if isinstance(said, tuple) else with_batch(stated)
     if len(shape) != len(stated) or any(was > 0 and was != now for was, now in zip(stated, shape, strict=True)):
         raise NpukitError(f"{model}: input {name!r} is {spelled(stated)}, not {spelled(shape)}")
     check_shape(shape, f"{model}: input {name!r}")
@@ -42,6 +43,11 @@ def closed_shape(model: str, name: str, stated: tuple[int, ...], given: InputSha
             tries=[f"say its sizes: --input {name}:{spelled(shape)}"],
         )
     return shape
+
+
+def with_batch(stated: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape with 1 for an open first of several axes."""
+    return (stated[0] or 1, *stated[1:]) if stated[1:] else stated
 
 
 def spelled(shape: Sequence[int]) -> str:

@@ -63,5 +63,6 @@ def check_shape(shape: Sequence[int], thing: str) -> None:
     """Raise an error if a tensor of this shape exceeds a limit."""
     AXES.check(len(shape), thing)
     if any(size < 0 for size in shape):
-        raise NpukitError(f"{thing} has the impossible shape {list(shape)}")
+        tries = ["state larger inputs, if the model leaves their sizes open: --input NAME:1x96x96x3"]
+        raise NpukitError(f"{thing} has the impossible shape {list(shape)}", tries=tries)
     ELEMENTS.check(prod(shape), f"{thing} of shape {'x'.join(map(str, shape))}")

@@ -18,11 +18,11 @@ from tvm.ir import Call, Constant, IRModule
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
+from npukit.frontend.fold import FoldingBuilder
 from npukit.frontend.given import c_of
 from npukit.frontend.onnx.claims import declared_shape
 from npukit.frontend.onnx.node import NodeAttributes, refuse_contradictions, refuse_unread
 from npukit.frontend.onnx.ops import readable_converters
-from npukit.net.importer.expressions import TitledBuilder
 from npukit.net.importer.given import call_of
 from npukit.net.limits import TENSOR_BYTES, check_shape
 
@@ -52,7 +52,7 @@ class _Importer(TvmImporter):
         self, name: str, shapes: Mapping[str, Sequence[int]], graph: onnx.GraphProto, custom: Mapping[str, str]
     ) -> None:
         super().__init__(dict(shapes), "float32", sanitize=True)
-        self.bb = TitledBuilder()
+        self.bb = FoldingBuilder()
         self._custom = custom
         self._name = name
         self._declared = {value.name: value for value in (*graph.value_info, *graph.output)}

@@ -13,6 +13,7 @@ from tvm.ir import IRModule
 
 from npukit.errors import NpukitError
 from npukit.frontend.expressions import dequantize, quantize
+from npukit.frontend.fold import FoldingBuilder, constant_of, value_of
 from npukit.frontend.shapes import (
     InputShapes,
     StatePair,
@@ -20,13 +21,13 @@ from npukit.frontend.shapes import (
     closed_shape,
     fixed_values,
     spelled,
+    with_batch,
     with_output_names,
     with_states,
 )
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, name_of
-from npukit.net.importer.expressions import TitledBuilder
 from npukit.net.limits import check_shape
 from npukit.net.tensor import Quantization
 
@@ -41,9 +42,8 @@ class Emitter:
     """Emits the operators of a model for the converters of single ops. Tensors are numbered as in the model."""
 
     model: TfliteModel
-    builder: TitledBuilder
+    builder: FoldingBuilder
     values: dict[int, relax.Expr] = field(default_factory=dict)
-    folded: dict[int, np.ndarray] = field(default_factory=dict)
 
     def tensor(self, index: int) -> TfliteTensor:
         if index < 0:
@@ -59,7 +59,8 @@ class Emitter:
 
     def known(self, index: int) -> np.ndarray | None:
         """The value of a tensor if known at build time, as a constant or from shapes; else None."""
-        return self.folded.get(index, self.tensor(index).value)
+        value = self.tensor(index).value
+        return value_of(self.values.get(index)) if value is None else value
 
     def constant(self, index: int) -> np.ndarray:
         """The value of a tensor. Raises an error unless it is known at build time."""
@@ -74,7 +75,7 @@ class Emitter:
     def value(self, index: int) -> relax.Expr:
         """The stored values of a tensor."""
         if index not in self.values:
-            self.values[index] = relax.const(np.asarray(self.constant(index), order="C"))
+            self.values[index] = constant_of(self.constant(index))
         return self.values[index]
 
     def real(self, index: int) -> relax.Expr:
@@ -85,6 +86,7 @@ class Emitter:
         return self.emit(dequantize(self.value(index), tensor.quantization, tensor.dtype))
 
     def emit(self, expression: relax.Expr) -> relax.Var:
+        """The variable of an expression; a constant if the expression is known at build time."""
         variable = self.builder.emit(expression)
         if isinstance(cast(Any, variable).ty, tensor_type):
             check_shape(self.shape(variable), "what it computes")
@@ -113,8 +115,7 @@ class Emitter:
 
     def fold(self, index: int, value: np.ndarray) -> None:
         """Defines a tensor by a result known at build time."""
-        self.folded[index] = value
-        _check_declared(self.tensor(index), value.shape, str(value.dtype))
+        self.define(index, constant_of(value))
 
 
 class AsStored(Emitter):
@@ -134,8 +135,9 @@ Converters = Mapping[str, Converter]
 
 def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) -> None:
     """Raises an error if a tensor's shape or type differs from its declaration. A declared size of 0 is open."""
-    closed = tuple(stated or size for stated, size in zip(tensor.shape, shape, strict=False))
-    if tensor.has_shape and not (len(tensor.shape) == len(shape) and closed == shape):
+    declared = tensor.open or tensor.shape
+    closed = tuple(stated or size for stated, size in zip(declared, shape, strict=False))
+    if tensor.has_shape and not (len(declared) == len(shape) and closed == shape):
         raise NpukitError(f"its result {tensor.name!r} is declared as {list(tensor.shape)}, but is {list(shape)}")
     if tensor.dtype != dtype:
         raise NpukitError(f"its result {tensor.name!r} is declared as {tensor.dtype}, but is {dtype}")
@@ -143,11 +145,11 @@ def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) ->
 
 def emit_module(model: TfliteModel, converters: Converters, name: str, input_shapes: InputShapes) -> IRModule:
     """The whole model as function `main`. `converters`: the converter of each kind of op."""
-    builder, model = TitledBuilder(), _opened(model, input_shapes)
+    builder, model = FoldingBuilder(), _opened(model, input_shapes)
     emitter = Emitter(model, builder)
     check_input_names(name, [model.tensors[index].name for index in model.inputs], input_shapes)
     _take_inputs(emitter, name, input_shapes)
-    taken: list[Any] = list(emitter.values.values())
+    taken: list[Any] = [each for each in emitter.values.values() if isinstance(each, relax.Var)]
     fault: NpukitError | None = None
     with builder.function("main", taken):
         with builder.dataflow():
@@ -189,14 +191,14 @@ def _opened(model: TfliteModel, input_shapes: InputShapes) -> TfliteModel:
     inputs = [model.tensors[index] for index in model.inputs]
     if all(input_shapes.get(each.name, each.shape) == each.shape for each in inputs if each.name not in fixed):
         return model
-    return replace(model, tensors=tuple(replace(each, shape=each.open) for each in model.tensors))
+    return replace(model, tensors=tuple(replace(each, shape=each.open or each.shape) for each in model.tensors))
 
 
 def _with_open_inputs(fault: NpukitError, model: TfliteModel, input_shapes: InputShapes) -> NpukitError:
     """The error, with a suggestion to state the input sizes left open by file and user."""
     inputs = [model.tensors[index] for index in model.inputs]
     tries = [
-        f"say the sizes that {each.name!r} leaves open: --input {each.name}:{spelled(each.open)}"
+        f"say the sizes that {each.name!r} leaves open: --input {each.name}:{spelled(with_batch(each.open))}"
         for each in inputs
         if 0 in each.open[1:] and each.name not in input_shapes
     ]
@@ -220,7 +222,7 @@ def _convert(emitter: Emitter, op: TfliteOp, converters: Converters, name: str) 
             _refuse_rescaling(emitter.model, op)
         options.check_read()
         inputs.check_read()
-        if any(index not in emitter.values and index not in emitter.folded for index in op.outputs):
+        if any(index not in emitter.values for index in op.outputs):
             raise NpukitError(f"it has {len(op.outputs)} outputs, more than npukit reads")
     except NpukitError as error:
         raise NpukitError(f"{name}: op {op.index} ({op.kind}): {error.message}", tries=error.tries) from error

@@ -6,15 +6,15 @@ SPACE_TO_BATCH_ND, a convolution without padding and BATCH_TO_SPACE_ND together 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
 
 import numpy as np
 import tflite
 
 from npukit.errors import NpukitError
+from npukit.frontend.fold import ELEMENTWISE
 from npukit.frontend.shapes import StatePair
 from npukit.frontend.tflite.fields import OpOptions
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, custom_kind, name_of, options_of
@@ -103,7 +103,8 @@ class _Flat:
                 if not filters:
                     raise NpukitError(f"{self._place(op)} has no filters")
                 *outer, length = self.tensors[state].shape
-                self.tensors[state] = replace(self.tensors[state], shape=(*outer, length // filters, 1, filters))
+                frames = (*outer, length // filters, 1, filters)
+                self.tensors[state] = replace(self.tensors[state], shape=frames, open=())
                 self.ops.append(self._remembering(op, (SVDF_STATE,)))
             case _:
                 if not self._fold(op):
@@ -111,7 +112,7 @@ class _Flat:
 
     def _fold(self, op: TfliteOp) -> bool:
         """Computes an op on a few known integers: loop counters and conditions. Returns False for other ops."""
-        function = _COUNTED.get(op.kind)
+        function = ELEMENTWISE.get(_COUNTED.get(op.kind, ""))
         given = [self.tensors[index] for index in op.inputs if index >= 0]
         known = [each.value for each in given if each.value is not None and each.dtype in ("int32", "int64", "bool")]
         if function is None or len(known) < len(op.inputs) or any(value.size > COUNTERS for value in known):
@@ -249,15 +250,15 @@ def _variable(op: TfliteOp) -> Variable:
     return options.get("Container") or b"", options.get("SharedName") or b""
 
 
-_SAME_IN_NUMPY = """EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR MAXIMUM MINIMUM
+_SAME_IN_RELAX = """EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR MAXIMUM MINIMUM
     NOT_EQUAL"""
-_COUNTED: Mapping[str, Callable[..., Any]] = {
-    **{name: getattr(np, name.lower()) for name in _SAME_IN_NUMPY.split()},
-    "ADD": np.add,
-    "MUL": np.multiply,
-    "SUB": np.subtract,
+_COUNTED = {
+    **{name: name.lower() for name in _SAME_IN_RELAX.split()},
+    "ADD": "add",
+    "MUL": "multiply",
+    "SUB": "subtract",
 }
-"""Ops for loop counters and conditions."""
+"""Relax's names of ops for loop counters and conditions."""
 
 
 STATEFUL = frozenset(

@@ -59,8 +59,6 @@ def transpose(emitter: Emitter, op: TfliteOp) -> None:
 def concatenation(emitter: Emitter, op: TfliteOp) -> None:
     if op.options.get("FusedActivationFunction"):
         raise NpukitError("it has a fused activation")
-    if _fold(emitter, op, lambda *parts: np.concatenate(parts, axis=op.options["Axis"])):
-        return
     parts = [emitter.real(index) for index in op.inputs]
     emitter.define_real(op.outputs[0], operators.concat(parts, op.options["Axis"]))
 
@@ -99,40 +97,37 @@ def slice_(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def strided_slice(emitter: Emitter, op: TfliteOp) -> None:
-    begins, ends, steps = bounds = [emitter.integers(index) for index in op.inputs[1:]]
-    if op.options["Offset"]:
-        bounds = [begins, [begin + count for begin, count in zip(begins, ends, strict=True)], steps]
-    if op.options["EllipsisMask"] or op.options["NewAxisMask"]:
-        raise NpukitError("it uses an ellipsis or new axes")
-    gone = op.options["ShrinkAxisMask"]
-
-    def part_of(data: np.ndarray, *_: np.ndarray) -> np.ndarray:
-        parts = enumerate(zip(_slices(op, bounds), data.shape, strict=False))
-        return data[tuple(part.indices(size)[0] if gone & (1 << axis) else part for axis, (part, size) in parts)]
-
-    if _fold(emitter, op, part_of):
-        return
     data = emitter.real(op.inputs[0])
-    ranges = [part.indices(size) for part, size in zip(_slices(op, bounds), emitter.shape(data), strict=True)]
+    shape, items = emitter.shape(data), _items(op, [emitter.integers(index) for index in op.inputs[1:]])
+    covered = [slice(None)] * (len(shape) - sum(isinstance(item, int | slice) for item in items))
+    place = items.index(...) if ... in items else len(items)
+    items[place : place + 1] = covered
+    parts = [slice(item, item + 1 or None) if isinstance(item, int) else item for item in items if item is not None]
+    ranges = [part.indices(size) for part, size in zip(parts, shape, strict=True)]
     begins, ends, steps = (list(column) for column in zip(*ranges, strict=True))
     ends = [end if end >= 0 else BEFORE_ALL for end in ends]
     moved = emitter.emit(operators.strided_slice(data, list(range(len(ranges))), begins, ends, steps))
-    shape = [size for axis, size in enumerate(emitter.shape(moved)) if not gone & (1 << axis)]
-    emitter.define_real(op.outputs[0], operators.reshape(moved, shape) if gone else moved)
+    sizes = iter(emitter.shape(moved))
+    named = [(item, 1 if item is None else next(sizes)) for item in items]
+    result = [size for item, size in named if not isinstance(item, int)]
+    is_same = (*result,) == emitter.shape(moved)
+    emitter.define_real(op.outputs[0], moved if is_same else operators.reshape(moved, result))
 
 
-def _slices(op: TfliteOp, bounds: list[list[int]]) -> list[slice]:
-    """The slice of each axis. The masks open an end, or select a single index."""
-    slices = []
+def _items(op: TfliteOp, bounds: list[list[int]]) -> list[Any]:
+    """The part taken of each axis: a slice or a single index; None for a new axis; an ellipsis for all other axes."""
+    items: list[Any] = []
+    masks = [op.options[f"{name}Mask"] for name in ("Begin", "End", "Ellipsis", "NewAxis", "ShrinkAxis")]
     for axis, (begin, end, step) in enumerate(zip(*bounds, strict=True)):
-        bit = 1 << axis
-        opened = None if op.options["BeginMask"] & bit else begin
-        if op.options["ShrinkAxisMask"] & bit:
-            place = opened or 0
-            slices.append(slice(place, place + 1 or None, 1))
-            continue
-        slices.append(slice(opened, None if op.options["EndMask"] & bit else end, step))
-    return slices
+        from_start, to_end, others, new, single = (mask >> axis & 1 for mask in masks)
+        end = begin + end if op.options["Offset"] else end
+        if others or new:
+            items.append(... if others else None)
+        elif single:
+            items.append(0 if from_start else begin)
+        else:
+            items.append(slice(None if from_start else begin, None if to_end else end, step))
+    return items
 
 
 def pad(emitter: Emitter, op: TfliteOp) -> None:
@@ -196,15 +191,5 @@ def range_(emitter: Emitter, op: TfliteOp) -> None:
 def pack(emitter: Emitter, op: TfliteOp) -> None:
     axis = op.options["Axis"]
     op.options.check_count("ValuesCount", len(op.inputs))
-    if not _fold(emitter, op, lambda *parts: np.stack(parts, axis=axis)):
-        parts = [emitter.emit(operators.expand_dims(emitter.real(index), axis)) for index in op.inputs]
-        emitter.define_real(op.outputs[0], operators.concat(parts, axis))
-
-
-def _fold(emitter: Emitter, op: TfliteOp, function: Any) -> bool:
-    """Computes an op at build time if all inputs are known. Returns False otherwise."""
-    values = [emitter.known(index) for index in op.inputs]
-    if any(value is None for value in values):
-        return False
-    emitter.fold(op.outputs[0], np.asarray(function(*values)))
-    return True
+    parts = [emitter.emit(operators.expand_dims(emitter.real(index), axis)) for index in op.inputs]
+    emitter.define_real(op.outputs[0], operators.concat(parts, axis))

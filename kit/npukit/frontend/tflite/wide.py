@@ -85,7 +85,7 @@ def moving(usual: Converter) -> Converter:
         moved = [emitter.tensor(index) for index in (*op.inputs, *op.outputs) if index >= 0]
         scales = {tensor.quantization for tensor in moved if tensor.dtype == "int16"}
         one = {emitter.tensor(index).dtype for index in op.outputs} == {"int16"} and len(scales) == 1
-        usual(AsStored(emitter.model, emitter.builder, emitter.values, emitter.folded) if one else emitter, op)
+        usual(AsStored(emitter.model, emitter.builder, emitter.values) if one else emitter, op)
 
     return convert
 
