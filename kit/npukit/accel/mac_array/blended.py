@@ -16,7 +16,7 @@ import numpy as np
 from npukit.accel.geometry import Plane, Window
 from npukit.accel.interface import Address, ConstantArray, Field, Operand, Tile
 from npukit.accel.mac_array.cycles import Figures
-from npukit.accel.mac_array.packing import pack_parameters, pack_weights, parameter_bytes, weight_bytes
+from npukit.accel.mac_array.packing import WeightLayout, pack_parameters, parameter_bytes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import ResizeBilinear
@@ -140,13 +140,13 @@ class Blended:
         weights, width = self._weights.values(), self.figures.width
         parameters = parameter_bytes(self.channels, width, self.figures.parameter_bytes_per_channel)
         scales = {int(each.sum()) for each in weights}
-        held = sum(weight_bytes(self.channels, each.size, width) for each in weights)
+        held = sum(WeightLayout(width).bytes(self.channels, each.size) for each in weights)
         return held + len(scales) * parameters + len(self.pairs) * command
 
     def constants(self, tile: Tile) -> Iterator[ConstantArray]:
         """The weights of each window, and the parameters of each sum of weights."""
         for number, weights in enumerate(self._weights.values()):
-            packed = pack_weights(np.tile(weights, (self.channels, 1)), self.figures.width)
+            packed = WeightLayout(self.figures.width).packed(np.tile(weights, (self.channels, 1)))
             yield ConstantArray(f"{tile.name}_weights_{number}", packed, 16, "weights of neighbours")
         ones = np.ones(self.channels, np.int64)
         for total in sorted({int(each.sum()) for each in self._weights.values()}):
