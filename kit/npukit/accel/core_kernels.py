@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from npukit.accel.core_elements import choices_of, products_of
 from npukit.accel.core_moves import moves_of
 from npukit.accel.core_nodes import CoreNodes, core_nodes
-from npukit.accel.core_products import products_of
 from npukit.accel.core_rows import parts_of, rows_of, total_of
 from npukit.accel.core_waits import NO_WAITS, CoreWaits
 from npukit.accel.core_writes import writes_of
@@ -24,7 +24,13 @@ from npukit.net.net import CORE, Net, Op
 from npukit.net.ops import Reshape
 from npukit.net.requantize import quantization
 
-WITH_DSP: tuple[Callable[[Net, Op], cortex_m.BoxRoutine | None], ...] = (rows_of, parts_of, total_of, products_of)
+WITH_DSP: tuple[Callable[[Net, Op], cortex_m.BoxRoutine | None], ...] = (
+    rows_of,
+    parts_of,
+    total_of,
+    products_of,
+    choices_of,
+)
 """Finders of routines that need DSP instructions."""
 _ALIGNMENT = 16
 

@@ -132,7 +132,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Routine:
-    """An assembly function, `void name(void *, void *, void *, const void *)`, which several tiles may share.
+    """An assembly function, `void name(const void *, ...)`, which several tiles may share. It may write to any place.
     `pointers`: number of arguments; additional pointers stand before the last."""
 
     name: str

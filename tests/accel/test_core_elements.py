@@ -1,4 +1,4 @@
-"""Elementwise products in assembly: exact on every shape and cut, predicted, the same from both assemblers."""
+"""Elementwise products and choices in assembly: exact on every shape and cut, predicted, the same by both compilers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from accel.cortex_m import laboratory
 from accel.test_core_moves import BOARD, OBSERVED, cut, run
 from codegen.random_ops import Bundle
 from helpers import first_of
-from npukit.accel.core_products import products_of
+from npukit.accel.core_elements import choices_of, products_of
 from npukit.accel.cpu import Cpu
 from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net
-from npukit.net.ops import Multiply
+from npukit.net.ops import Maximum, Minimum, Multiply, Select
 from npukit.net.tensor import Quantization
 from npukit.plan.planner import plan_around
 from npukit.plan.tensors.graph import Graph
@@ -67,3 +67,43 @@ def test_other_products_are_c(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -
     bundle = Bundle(np.random.default_rng(1))
     bundle.add(Multiply(), *map(bundle.activation, shapes))
     assert products_of(bundle.net(), bundle.ops[0]) is None
+
+
+def choices(seed: int) -> Net:
+    """Selections, minima and maxima of tensors, of numbers and of constants by channel, with broadcasting."""
+    bundle = Bundle(np.random.default_rng(seed))
+    for shape in ((1, 4, 6, 40), (1, 5, 3, 7), (6, 130), (17,)):
+        alike = bundle.quantization()
+        narrow = (*(1 for _ in shape[:-1]), shape[-1])
+        first, second, third = (bundle.activation(each, alike) for each in (shape, shape, narrow))
+        number, held = (bundle.constant(bundle.int8(size), alike) for size in ((1,), shape[-1:]))
+        for kind, operands in (
+            (Minimum(), (first, second)),
+            (Minimum(), (first, held)),
+            (Maximum(), (first, third)),
+            (Maximum(), (number, first)),
+        ):
+            bundle.add(kind, *operands, quantization=alike)
+        for conditions in (shape, (*shape[:-1], 1), narrow, (1,)):
+            condition = bundle.tensor(conditions, None, "bool")
+            bundle.inputs.append(condition)
+            bundle.add(Select(), condition, first, third, quantization=alike)
+            bundle.add(Select(), condition, number, first, quantization=alike)
+    return check_net(bundle.net())
+
+
+@pytest.mark.parametrize("pes", first_of([4, 1]))
+def test_choices_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
+    net = choices(7)
+    assert all(choices_of(net, op) for op in net.ops)
+    planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
+    for layer in run(net, planned, tmp_path).layers:
+        assert pes > 1 or abs((layer.cycles or 0) - layer.predicted_cycles) <= OBSERVED, layer
+
+
+def test_both_assemblers_make_the_same_bytes_of_choices() -> None:
+    net = choices(8)
+    for op in net.ops:
+        made = choices_of(net, op)
+        for code in made.codes(net, op, Box.whole(net.tensor(op.output).shape)) if made else ():
+            laboratory.check_code(f"{laboratory.PROLOGUE}{code.assembly}", code.bytes)
