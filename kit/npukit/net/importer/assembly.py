@@ -99,6 +99,14 @@ class NetInMaking:
         tensor, name = self.tensors[source], self.new_name(attributes.kind)
         return self.op(name, attributes, (source,), Tensor(name, shape, tensor.dtype, tensor.quantization))
 
+    def relabelled(self, source: str, quantization: Quantization) -> str:
+        """The same integers with another quantisation. Reshapes begin at the result, not at its source."""
+        name = self.new_name(Reshape.kind)
+        made = replace(self.tensors[source], name=name, quantization=quantization)
+        self.op(name, Reshape(), (source,), made)
+        del self._reshaped[name]
+        return name
+
     def arranged(self, view: AxesView, order: Order) -> str:
         """The tensor with its axes in `order` in memory. Transposed only if bytes must move."""
         if view.order == order:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,25 +13,73 @@ from npukit.net.importer.assembly import AxesView, straight
 from npukit.net.importer.elementwise import requantized
 from npukit.net.importer.expressions import constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
-from npukit.net.ops import ArgMax, Concat, Mean, Norm, Reshape
+from npukit.net.ops import ArgMax, Concat, MaxPool, Mean, Norm, Reshape
 from npukit.net.ops.norm import norm_constants
-from npukit.net.tensor import Tensor
+from npukit.net.tensor import Quantization, Tensor
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 
+LARGEST_WINDOW = 255
+"""The largest window of a pool in accelerators: a maximum of more elements is a maximum of maxima."""
+
+
 def mean(walk: Walk, site: Site) -> AxesView:
-    view = walk.activation(site.core.args[0])
-    rank, given = len(view.order), site.core.attrs.axis
-    axes = {int(axis) % rank for axis in given} if given is not None else set(range(rank))
+    view, axes = walk.activation(site.core.args[0]), _axes(walk, site)
+    made = _mean(walk, view, axes, site.quantization)
+    return walk.settled(without_axes(walk, made, axes, site.shape), site)
+
+
+def total(walk: Walk, site: Site) -> AxesView:
+    """Import a sum over axes: the mean with a scale divided by the number of elements has the same integers."""
+    view, axes = walk.activation(site.core.args[0]), _axes(walk, site)
+    shape, given = walk.assembly.tensors[view.name].shape, site.quantization
+    count = prod(shape[place] for place, axis in enumerate(view.order) if axis in axes)
+    made = _mean(walk, view, axes, Quantization((given.scale / count,), given.zero_points))
+    summed = without_axes(walk, made, axes, site.shape)
+    return walk.settled(AxesView(walk.assembly.relabelled(summed.name, given), summed.order), site)
+
+
+def _axes(walk: Walk, site: Site) -> set[int]:
+    """The model's axes over which a reduction runs."""
+    rank, given = len(walk.activation(site.core.args[0]).order), site.core.attrs.axis
+    return {int(axis) % rank for axis in given} if given is not None else set(range(rank))
+
+
+def _mean(walk: Walk, view: AxesView, axes: set[int], made: Quantization) -> AxesView:
     shape = walk.assembly.tensors[view.name].shape
     places = tuple(place for place, axis in enumerate(view.order) if axis in axes)
-    name = walk.assembly.new_name(Mean.kind)
-    kept = tuple(1 if place in places else size for place, size in enumerate(shape))
-    output = Tensor(name, kept, site.dtype, site.quantization)
-    reduced = AxesView(walk.assembly.op(name, Mean(places), (view.name,), output), view.order)
-    return walk.settled(without_axes(walk, reduced, axes, site.shape), site)
+    name, kept = walk.assembly.new_name(Mean.kind), _kept(shape, places)
+    return AxesView(walk.assembly.op(name, Mean(places), (view.name,), Tensor(name, kept, "int8", made)), view.order)
+
+
+def _kept(shape: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(1 if place in places else size for place, size in enumerate(shape))
+
+
+def largest(walk: Walk, site: Site) -> AxesView:
+    """Import a maximum over axes as pools of images whose windows cover the axes."""
+    view, axes = walk.activation(site.core.args[0]), _axes(walk, site)
+    if walk.assembly.tensors[view.name].dtype != "int8":
+        raise NpukitError("it is a maximum of numbers that are not int8")
+    places = [place for place, axis in enumerate(view.order) if axis in axes]
+    if places != list(range(places[0], places[-1] + 1)):
+        order = (*(axis for axis in view.order if axis not in axes), *sorted(axes))
+        view = AxesView(walk.assembly.arranged(view, order), order)
+        places = list(range(len(order) - len(axes), len(order)))
+    shape = walk.assembly.tensors[view.name].shape
+    outer, inner = prod(shape[: places[0]]), prod(shape[places[-1] + 1 :])
+    name, size = view.name, prod(shape[place] for place in places)
+    while size > 1:
+        window = next((each for each in range(min(size, LARGEST_WINDOW), 1, -1) if size % each == 0), 0)
+        if not window:
+            raise NpukitError(f"it is a maximum of {size} elements at once")
+        size //= window
+        image = walk.assembly.derive(Reshape(), name, (1, outer * size, window, inner))
+        name = walk.assembly.derive(MaxPool((1, window), (1, window)), image, (1, outer * size, 1, inner))
+    found = AxesView(walk.assembly.derive(Reshape(), name, _kept(shape, tuple(places))), view.order)
+    return walk.settled(without_axes(walk, found, axes, site.shape), site)
 
 
 def without_axes(walk: Walk, view: AxesView, axes: set[int], shape: tuple[int, ...]) -> AxesView:
@@ -105,4 +154,11 @@ def _reals(walk: Walk, expression: Any) -> np.ndarray:
     return np.ravel(real)
 
 
-OPERATORS = {"concat": concat, "mean": mean, "nn.layer_norm": norm, "nn.rms_norm": norm}
+OPERATORS = {
+    "concat": concat,
+    "max": largest,
+    "mean": mean,
+    "nn.layer_norm": norm,
+    "nn.rms_norm": norm,
+    "sum": total,
+}

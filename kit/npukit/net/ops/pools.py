@@ -160,7 +160,7 @@ def _of_pool(kind: type[AveragePool | MaxPool], reference: Reference, events: Wa
 
 
 _AVERAGES = names("AVERAGE_POOL_2D", "AveragePool GlobalAveragePool QLinearAveragePool QLinearGlobalAveragePool")
-_MAXIMA = names("MAX_POOL_2D", "GlobalMaxPool MaxPool")
+_MAXIMA = names("MAX_POOL_2D REDUCE_MAX", "GlobalMaxPool MaxPool ReduceMax")
 
 OPS = (
     _of_pool(AveragePool, average_pool, _events_of_average, names=_AVERAGES, core_cycles=(21, 7.3, 0)),
@@ -171,7 +171,7 @@ OPS = (
         mean,
         Example("mean(x) axes=[1, 2]", _POOLED),
         field=_field_of_mean,
-        names=names("MEAN", "ReduceMean"),
+        names=names("MEAN SUM", "ReduceMean ReduceSum"),
         core_cycles=(31, 6, 0),
         check=_mean_fits,
         steps=read_of_an_output,
