@@ -16,6 +16,7 @@ from npukit.accel.core_writes import writes_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import ELEMENT_TYPES, Layout, Order
 from npukit.accel.cortex_m.network import KernelCall, KernelChoice, choose, choose_thriftily
+from npukit.accel.cortex_m.reductions import reductions_of
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, RoutineCall, Routines, Tile
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.arrangement import Arrangement
@@ -30,6 +31,7 @@ WITH_DSP: tuple[Callable[[Net, Op], cortex_m.BoxRoutine | None], ...] = (
     total_of,
     products_of,
     choices_of,
+    reductions_of,
 )
 """Finders of routines that need DSP instructions."""
 _ALIGNMENT = 16
