@@ -231,7 +231,8 @@ def select(bundle: Bundle) -> None:
 def lookup(bundle: Bundle) -> None:
     shape = tuple(bundle.extent(1, 6) for _ in range(bundle.pick(1, 4)))
     source = bundle.activation(shape, Quantization((0.1,), (5,)), ("int8", "uint8")[bundle.pick(0, 1)])
-    bundle.add(ops.Lookup(), source, bundle.constant(bundle.int8((256,)), None))
+    tables = (256,) if bundle.pick(0, 1) else (shape[-1], 256)
+    bundle.add(ops.Lookup(), source, bundle.constant(bundle.int8(tables), None))
 
 
 def requantize(bundle: Bundle) -> None:

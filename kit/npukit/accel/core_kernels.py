@@ -15,6 +15,7 @@ from npukit.accel.core_waits import NO_WAITS, CoreWaits
 from npukit.accel.core_writes import writes_of
 from npukit.accel.cortex_m import kernel as cortex_m
 from npukit.accel.cortex_m.layout import ELEMENT_TYPES, Layout, Order
+from npukit.accel.cortex_m.lookups import lookups_of
 from npukit.accel.cortex_m.network import KernelCall, KernelChoice, choose, choose_thriftily
 from npukit.accel.cortex_m.reductions import reductions_of
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, RoutineCall, Routines, Tile
@@ -205,7 +206,7 @@ def core_kernels_alone(net: Net, preference: CostPreference = USUAL, core: CoreT
 
 def _moves(net: Net, core: CoreType) -> Iterator[tuple[str, cortex_m.BoxRoutine]]:
     """The core's ops with routines for any box. The choice of layouts leaves their tensors dense."""
-    finders = (moves_of, writes_of, *(WITH_DSP if core.has_dsp else ()))
+    finders = (moves_of, writes_of, lookups_of, *(WITH_DSP if core.has_dsp else ()))
     for op in net.ops:
         found = (finder(net, op) for finder in finders if op.engine == CORE)
         if made := next(filter(None, found), None):

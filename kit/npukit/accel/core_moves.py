@@ -92,7 +92,7 @@ class Moves(BoxRoutine):
 def moves_of(net: Net, op: Op) -> Moves | None:
     """The routines for an op that moves or maps bytes; None for other ops, and for more axes than registers."""
     item = np.dtype(net.tensor(op.output).dtype).itemsize
-    if isinstance(op.attributes, Lookup):
+    if isinstance(op.attributes, Lookup) and net.constants[op.inputs[1]].ndim == 1:
         table = net.constants[op.inputs[1]]
         if net.tensor(op.inputs[0]).dtype == "int8":
             table = np.roll(table, _TABLE_BYTES // 2)  # the order of the bytes read: non-negative values first

@@ -58,7 +58,7 @@ class ReducedRows(BoxRoutine):
     def _body(self, output: Box, given: Sequence[int], made: Sequence[int]) -> Assembly | None:
         """The routine for rows with these strides; None if it needs too many loops."""
         rows = output.shape[: len(given) - 1]
-        around = _merged(rows, given[:-1], made[: len(rows)])
+        around = merged_rows(rows, given[:-1], made[: len(rows)])
         if len(around) > MOST_AXES:
             return None
         if self.exponent:
@@ -66,7 +66,7 @@ class ReducedRows(BoxRoutine):
         return largest_of_rows(self.length, around, self.item)
 
 
-def _merged(shape: Sequence[int], given: Sequence[int], made: Sequence[int]) -> tuple[Around, ...]:
+def merged_rows(shape: Sequence[int], given: Sequence[int], made: Sequence[int]) -> tuple[Around, ...]:
     """The loops around rows: axes that are contiguous in both tensors are merged."""
     found: list[Around] = []
     for size, *steps in zip(shape, given, made, strict=True):

@@ -13,8 +13,9 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Pair
+from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import broadcast_part, elementwise, whole_operand
+from npukit.net.ops.fields import broadcast_part, elementwise
 from npukit.net.ops.kind import ENTRIES, Events, Example, OpSpec, Reference, Scales, names, used
 from npukit.net.ops.shapes import Shape, broadcast
 from npukit.net.requantize import (
@@ -84,16 +85,19 @@ class Prelu(Attributes):
 
 @dataclass(frozen=True)
 class Lookup(Attributes):
-    """inputs: int8 or uint8 activation, table int8[256] from the lowest input on. Any function of one number."""
+    """inputs: int8 or uint8 activation, table int8[256] from the lowest input on. Any function of one number, or with a
+    table int8[channels, 256] of a number and its channel."""
 
     kind: ClassVar[str] = "lookup"
 
 
 def _lookup(net: Net, op: Op) -> Shape:
     table = net.tensor(op.inputs[1])
-    if table.shape != (256,) or table.dtype != "int8" or table.name not in net.constants:
+    shape = net.tensor(op.inputs[0]).shape
+    wanted = (256,), (*shape[-1:], 256)
+    if table.shape not in wanted or table.dtype != "int8" or table.name not in net.constants:
         raise NpukitError(f"its table is {table.dtype}{list(table.shape)}, not a constant int8[256]")
-    return net.tensor(op.inputs[0]).shape
+    return shape
 
 
 def _select(net: Net, op: Op) -> Shape:
@@ -139,7 +143,14 @@ def prelu(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     data, table = operands
-    return table[data.astype(np.int64) - np.iinfo(data.dtype).min]
+    places = data.astype(np.int64) - np.iinfo(data.dtype).min
+    return table[places] if table.ndim == 1 else table[np.arange(len(table)), places]
+
+
+def _tables(net: Net, op: Op, name: str, output: Box) -> Box:
+    """The tables of the channels of a box."""
+    shape = net.tensor(name).shape
+    return Box.whole(shape) if len(shape) == 1 else Box((output.start[-1], 0), (output.stop[-1], shape[-1]))
 
 
 def aligned(net: Net, op: Op, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -172,8 +183,9 @@ def _scales_are_close(net: Net, op: Op) -> None:
 
 
 def _events_of_lookup(net: Net, op: Op, operands: Sequence[np.ndarray], result: np.ndarray) -> Events:
-    data = operands[0]
-    yield ENTRIES, used(data.astype(np.int64) - np.iinfo(data.dtype).min, len(operands[1]))
+    data, table = operands
+    if table.ndim == 1:
+        yield ENTRIES, used(data.astype(np.int64) - np.iinfo(data.dtype).min, len(table))
 
 
 def of_elements(
@@ -227,7 +239,7 @@ OPS = (
             "QLinearSigmoid Relu Round Sigmoid Softplus Sqrt Tanh",
         ),
         core_cycles=(7, 0, 0),
-        operand=whole_operand,
+        operand=_tables,
         by_channel=True,
         events=_events_of_lookup,
     ),

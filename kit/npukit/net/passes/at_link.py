@@ -136,7 +136,8 @@ def _leaves(net: Net, op: Op) -> bool:
 
 def _maps_bytes(net: Net, op: Op) -> bool:
     sizes = {np.dtype(net.tensor(name).dtype).itemsize for name in (op.inputs[0], op.output)}
-    return isinstance(op.attributes, Lookup | Requantize) and sizes == {1}
+    by_channel = isinstance(op.attributes, Lookup) and len(net.tensor(op.inputs[1]).shape) > 1
+    return isinstance(op.attributes, Lookup | Requantize) and sizes == {1} and not by_channel
 
 
 def _is_quantisation(net: Net, op: Op) -> bool:

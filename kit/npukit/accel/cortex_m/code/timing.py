@@ -58,8 +58,9 @@ class Instruction:
         return {"ldrd": 2, "strd": 2}.get(self.mnemonic, int(self.loads or self.mnemonic in _STORES))
 
     @property
-    def address_register(self) -> str:
-        return re.split(r"[\[\],!]", self.operands[1])[1].strip() if len(self.operands) > 1 else ""
+    def address_registers(self) -> tuple[str, ...]:
+        """The base and the index of an address."""
+        return tuple(re.findall(r"\b(?:r\d+|sp|lr)\b", self.operands[1])) if len(self.operands) > 1 else ()
 
 
 @cache
@@ -74,7 +75,9 @@ def cycles(instruction: Instruction, before: Instruction | None) -> int:
     """Cycles of an instruction after `before`. A taken branch costs one more."""
     name = instruction.mnemonic
     if instruction.loads:
-        return 1 if before is not None and before.loads and before.operands[0] != instruction.address_register else 2
+        return (
+            1 if before is not None and before.loads and before.operands[0] not in instruction.address_registers else 2
+        )
     if instruction.is_helium:  # two beats of 64 bits; one overlaps if just one of the two instructions accesses memory
         overlaps = (
             before is not None

@@ -9,7 +9,7 @@ import numpy as np
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Pointed, cast, let, select
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
-from npukit.codegen.tir.ops.strided import Strided, each_element, in_order
+from npukit.codegen.tir.ops.strided import Strided, each_element, each_position, in_order
 from npukit.net.ops import Add, Multiply, Quantize, Subtract
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
@@ -76,6 +76,11 @@ def prelu(tile: Tile, *arrays: Pointed) -> None:
 
 def lookup(tile: Tile, source: Pointed, table: Pointed, output: Pointed) -> None:
     layouts, least = [Strided.of(tile.inputs[0]), Strided.of(tile.output)], np.iinfo(tile.inputs[0].tensor.dtype).min
+    if len(tile.net.tensor(tile.op.inputs[1]).shape) > 1:
+        with each_position(layouts[0].shape) as position:
+            i, o = (layout.index(position) for layout in layouts)
+            output[o] = table[position[-1] * 256 + (cast("int32", source[i]) - least)]
+        return
     with each_element(layouts) as (i, o):
         output[o] = table[cast("int32", source[i]) - least]
 
