@@ -253,7 +253,7 @@ def measured(name: str, board: str) -> Measured:
     with tempfile.TemporaryDirectory() as folder:
         model = written(name, Path(folder))
         built = api.build(model, board=board, output=Path(folder) / "out", options=Options(pes=1), check=False)
-        net, layers = built.net(), api.bench(built, frames=1).layers
+        net, layers = built.net(), api.bench(built, frames=1, on="emulator").layers
     kinds, engines = ({op.name: getattr(op, field) for op in net.ops} for field in ("kind", "engine"))
     costly = [each for each in layers if kinds.get(each.name, "") != "reshape"]
     cycles = sum(max((each.cycles or 0) - OBSERVED, 0) for each in costly)
