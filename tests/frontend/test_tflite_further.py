@@ -59,6 +59,17 @@ def test_two_operands(code: str, table: str, tmp_path: Path) -> None:
     in_float(model, tmp_path, np.abs(reals(2)), reals(3))
 
 
+@pytest.mark.parametrize(("code", "table"), [("MAXIMUM", "MaximumMinimum"), ("MINIMUM", "MaximumMinimum")])
+def test_the_extreme_of_a_single_number_is_limited(code: str, table: str, tmp_path: Path) -> None:
+    """TVM's C for a running maximum must not keep the value before the first step."""
+    model = Model()
+    names = [real_input(model, "x", (4, 1)), model.constant("axis", np.array([1], np.int32))]
+    model.op(f"REDUCE_{code[:3]}", names, [model.tensor("m", (4,), dtype="float32")], "Reducer")
+    model.constant("zero", np.zeros(1, np.float32))
+    model.op(code, ["m", "zero"], [model.tensor("y", (4,), dtype="float32")], table)
+    in_float(model, tmp_path, np.array([[-2], [3], [0.5], [-1]], np.float32))
+
+
 def test_running_sums(tmp_path: Path) -> None:
     model = Model()
     names = [real_input(model, "x"), model.constant("axis", np.array(1, np.int32))]

@@ -153,7 +153,7 @@ def _printed(module: IRModule) -> LoopsInC:
     function, work_bytes = _unpacked(lowered[ISLAND])
     ready = tvm.transform.Sequential([passes.LowerTVMBuiltin(), passes.LowerIntrin()])(IRModule({ISLAND: function}))
     whole = _with_functions(_with_narrow_results(ready[ISLAND]))
-    exact = IRModule({ISLAND: _with_exact_numbers(whole)})
+    exact = IRModule({ISLAND: _with_scopes(_with_exact_numbers(whole))})
     source = tvm.get_global_func("target.build.c")(exact, target).inspect_source()
     found = _BODY.search(source)
     if found is None:
@@ -256,6 +256,26 @@ def _with_exact_numbers(function: Any) -> Any:
         return tirx.call_extern("float32", "FLOAT_OF", tirx.const(int(bits), "int32"))
 
     return _changed(function, tirx.FloatImm, exact)
+
+
+def _with_scopes(function: Any) -> Any:
+    """The function with a scope around a running maximum or minimum outside its loop, as of a single number. TVM prints
+    its operands as variables, and would take their old values in the next statements of the same scope."""
+
+    def scoped(sequence: Any) -> Any:
+        always = tirx.const(1, "int32")
+        return tirx.SeqStmt(
+            [tirx.IfThenElse(always, each, None) if _accumulates(each) else each for each in sequence.seq]
+        )
+
+    return _changed(function, tirx.SeqStmt, scoped)
+
+
+def _accumulates(statement: Any) -> bool:
+    value = statement.value if isinstance(statement, tirx.BufferStore) else None
+    return isinstance(value, (tirx.Min, tirx.Max)) and any(
+        isinstance(each, tvm.ir.TensorLoad) and each.source.same_as(statement.buffer) for each in (value.a, value.b)
+    )
 
 
 def _changed(function: Any, kinds: Any, change: Callable[[Any], Any]) -> Any:
