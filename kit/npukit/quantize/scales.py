@@ -90,10 +90,35 @@ def of_activation(around: ObservedRange) -> Quantization:
 
 
 def of_weights(weights: np.ndarray, axis: int, least: np.ndarray) -> Quantization:
-    """Symmetric int8 with a scale for each index of `axis`, none smaller than `least`."""
-    needed = np.abs(np.moveaxis(weights, axis, 0)).reshape(weights.shape[axis], -1).max(axis=1) / LARGEST_WEIGHT
+    """Symmetric int8 with a scale for each index of `axis`, none smaller than `least`. Weights that are integers in the
+    file stay exact."""
+    needed = steps_of(np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1))
     scales = np.maximum(np.maximum(needed, least), SMALLEST_SCALE).astype(np.float32)
     return Quantization(tuple(map(float, scales)), (0,) * len(scales), axis if len(scales) > 1 else None)
+
+
+def steps_of(rows: np.ndarray) -> np.ndarray:
+    """The scale of each row. If all numbers of a row are multiples of a step, a scale that keeps them exact, the finest
+    for the sake of biases; else the scale that makes the row's largest number LARGEST_WEIGHT."""
+    largest = np.abs(rows).max(axis=1)
+    steps, left = largest / LARGEST_WEIGHT, np.flatnonzero(largest)
+    for count in (LARGEST_WEIGHT, LARGEST_WEIGHT + 1, *range(LARGEST_WEIGHT - 1, 0, -1)):
+        sampled = left[_are_multiples(rows[left, :SAMPLED], largest[left] / count)]
+        found = sampled[_are_multiples(rows[sampled], largest[sampled] / count)]
+        steps[found] = largest[found] / count
+        left = np.setdiff1d(left, found)
+    return steps
+
+
+SAMPLED, ROUNDED = 32, 1e-4
+"""Numbers of a row that are tested first; largest distance of a multiple from an integer, by rounding in floats."""
+
+
+def _are_multiples(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """For each row, True if all its numbers are integers of int8 times the step."""
+    counts = rows / steps[:, np.newaxis]
+    whole = np.rint(counts)
+    return ((np.abs(counts - whole) < ROUNDED) & (whole <= LARGEST_WEIGHT)).all(axis=1)
 
 
 def least_scales(bias: np.ndarray | None, channels: int, data: Quantization) -> np.ndarray:
