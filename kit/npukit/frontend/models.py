@@ -20,6 +20,7 @@ from npukit.frontend.shapes import InputShapes
 from npukit.frontend.tflite.custom import by_users
 from npukit.frontend.tflite.emit import emit_module
 from npukit.frontend.tflite.file import is_tflite, read_tflite
+from npukit.frontend.tflite.hybrid import hybrids
 from npukit.frontend.tflite.ops import CONVERTERS
 from npukit.net.importer import net_from_relax
 from npukit.net.limits import FILE_BYTES
@@ -28,7 +29,7 @@ from npukit.net.net import Net
 
 def load_net_from_model(path: Path | str, *, input_shapes: InputShapes | None = None) -> Net:
     """The integer network of a model file, named after the file."""
-    return net_from_relax(import_model(path, input_shapes=input_shapes), name_of(Path(path)))
+    return net_from_relax(import_model(path, input_shapes=input_shapes, dynamic=True), name_of(Path(path)))
 
 
 def name_of(path: Path) -> str:
@@ -37,16 +38,22 @@ def name_of(path: Path) -> str:
 
 
 def import_model(
-    path: Path | str, *, input_shapes: InputShapes | None = None, custom: Mapping[str, str] | None = None
+    path: Path | str,
+    *,
+    input_shapes: InputShapes | None = None,
+    custom: Mapping[str, str] | None = None,
+    dynamic: bool = False,
 ) -> IRModule:
-    """The model as a Relax module in QDQ form, for each supported file format. `custom`: C of custom ops, by name."""
+    """The model as a Relax module in QDQ form, for each supported file format. `custom`: C of custom ops, by name.
+    `dynamic`: TFLite's layers of int8 weights quantise float data at run time; otherwise they are float layers."""
     path, shapes, custom = Path(path), input_shapes or {}, custom or {}
     if path in _HELD:
         return _HELD[path]
     data = _read(path)
     if is_tflite(data) or path.suffix == ".tflite":
         model = read_tflite(data, path.name)
-        return emit_module(model, {**CONVERTERS, **by_users(model, path.name, custom)}, path.name, shapes)
+        own = {**(hybrids(CONVERTERS) if dynamic else {}), **by_users(model, path.name, custom)}
+        return emit_module(model, {**CONVERTERS, **own}, path.name, shapes)
     if path.suffix == ".onnx":
         with extra_packages("onnx", f"{path.name}, an ONNX model,"):
             from npukit.frontend.onnx.file import import_onnx

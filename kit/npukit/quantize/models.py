@@ -89,7 +89,9 @@ def load_model(
     the network's inputs. `in_file_types`: inputs and outputs that are float in the file are float in the network too.
     `own`: contribution of plug-ins.
     """
-    module = with_named_states(import_model(path, input_shapes=input_shapes, custom=custom), states, path.name)
+    as_stored = calibration is None and not in_float
+    read = import_model(path, input_shapes=input_shapes, custom=custom, dynamic=as_stored)
+    module = with_named_states(read, states, path.name)
     for each in own.relax:
         module = each(module)
     dumped("relax.py", module.script)

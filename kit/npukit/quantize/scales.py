@@ -118,7 +118,7 @@ def _are_multiples(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """For each row, True if all its numbers are integers of int8 times the step."""
     counts = rows / steps[:, np.newaxis]
     whole = np.rint(counts)
-    return ((np.abs(counts - whole) < ROUNDED) & (whole <= LARGEST_WEIGHT)).all(axis=1)
+    return np.all((np.abs(counts - whole) < ROUNDED) & (whole <= LARGEST_WEIGHT), axis=1)
 
 
 def least_scales(bias: np.ndarray | None, channels: int, data: Quantization) -> np.ndarray:

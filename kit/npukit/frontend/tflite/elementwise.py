@@ -10,10 +10,12 @@ import tflite
 from tvm import relax
 
 from npukit.errors import NpukitError
+from npukit.frontend.fold import value_of
 from npukit.frontend.tflite import wide
 from npukit.frontend.tflite.emit import Converter, Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.windows import activated, finite, padding_of, strides_of, window_of
+from npukit.net.importer.expressions import callee
 
 
 def binary(name: str) -> Converter:
@@ -85,6 +87,23 @@ def requantize(emitter: Emitter, op: TfliteOp) -> None:
         wide.requantize(emitter, op)
         return
     emitter.define_real(op.outputs[0], emitter.real(op.inputs[0]))
+
+
+def dequantize_in_float(emitter: Emitter, op: TfliteOp) -> None:
+    """DEQUANTIZE in a float model, whose tables may be int8."""
+    rows = None if emitter.tensor(op.inputs[0]).dtype == "float16" else _of_table(emitter, op.inputs[0])
+    if rows is None:
+        requantize(emitter, op)
+    else:
+        emitter.define_real(op.outputs[0], rows)
+
+
+def _of_table(emitter: Emitter, index: int) -> Any:
+    """The real numbers of rows of a constant table, before they are quantised again; None for other tensors."""
+    quantised: Any = emitter.defined(emitter.values.get(index))
+    taken: Any = emitter.defined(quantised.args[0]) if callee(quantised) == "quantize" else None
+    table: Any = emitter.defined(taken.args[0]) if callee(taken) == "take" else None
+    return quantised.args[0] if callee(table) == "dequantize" and value_of(table.args[0]) is not None else None
 
 
 def pool(name: str) -> Converter:

@@ -92,6 +92,10 @@ class Emitter:
             check_shape(self.shape(variable), "what it computes")
         return variable
 
+    def defined(self, expression: Any) -> Any:
+        """The call that a variable is bound to; None for other expressions."""
+        return self.builder.lookup_binding(expression) if isinstance(expression, relax.Var) else None
+
     def loops(self, function: Any, data: relax.Expr, name: str, *others: relax.Expr) -> relax.Var:
         """The result of TVM's tensor expressions, for functions without a Relax operator."""
         return self.builder.emit_te(function, data, *others, primfunc_name_hint=name)
@@ -164,9 +168,8 @@ def emit_module(model: TfliteModel, converters: Converters, name: str, input_sha
         builder.emit_func_output(result)
     if fault:
         raise _with_open_inputs(fault, model, input_shapes)
-    named = with_output_names(
-        builder.titled(builder.finalize()), [model.tensors[index].name for index in model.outputs]
-    )
+    read: Any = relax.transform.DeadCodeElimination(["main"])(builder.finalize())
+    named = with_output_names(builder.titled(read), [model.tensors[index].name for index in model.outputs])
     first, last = len(taken) - len(model.states), len(model.outputs) - len(model.states)
     return with_states(named, [StatePair(first + at, last + at, s.initial) for at, s in enumerate(model.states)])
 

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 import numpy as np
 import tflite
@@ -139,10 +140,20 @@ def _of_reals(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], Pair,
 
 
 def batch_matmul(emitter: Emitter, op: TfliteOp) -> None:
+    """A single constant matrix loses its leading axes, and is a dense layer."""
     first, second = (emitter.real(index) for index in op.inputs)
     first = _swapped(emitter, first) if op.options["AdjX"] else first
     second = _swapped(emitter, second) if op.options["AdjY"] else second
+    known = emitter.known(op.inputs[1])
+    if known is not None and len(emitter.shape(first)) >= known.ndim and matrix_of(known) is not None:
+        second = emitter.emit(operators.reshape(second, emitter.shape(second)[-2:]))
     emitter.define_real(op.outputs[0], operators.matmul(first, second))
+
+
+def matrix_of(value: np.ndarray) -> tuple[int, int] | None:
+    """The sizes of a constant's only matrix; None for several matrices."""
+    *leading, rows, columns = value.shape
+    return (rows, columns) if prod(leading) == 1 else None
 
 
 def _swapped(emitter: Emitter, matrices: relax.Expr) -> relax.Expr:

@@ -44,7 +44,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "DENSIFY": movement.densify,
     "DEPTHWISE_CONV_2D": by_width(wide_linear.depthwise_conv_2d, linear.depthwise_conv_2d),
     "DEPTH_TO_SPACE": further.depth_to_space,
-    "DEQUANTIZE": elementwise.requantize,
+    "DEQUANTIZE": elementwise.dequantize_in_float,
     "DIV": binary("divide"),
     "ELU": unary(elementwise.elu),
     "EMBEDDING_LOOKUP": further.embedding_lookup,
