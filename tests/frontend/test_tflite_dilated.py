@@ -56,3 +56,50 @@ def test_three_ops_are_one_dilated_convolution(kind: str, tmp_path: Path) -> Non
 
 def test_what_is_read_between_stays(tmp_path: Path) -> None:
     assert len(load_model(model("CONV_2D", tmp_path, read_between=True)).net.ops) > 1
+
+
+def lines(kind: str, folder: Path, side: int, around: tuple[int, int], crops: tuple[int, int]) -> Path:
+    """A dilated convolution of lines as Keras writes Conv1D, with an addition of constants behind it."""
+    m, random, length = Model(), np.random.default_rng(6), 29
+    cut = (length + sum(around)) // side
+    wide = (cut - 2) * side - sum(crops)
+    m.inputs.append(m.tensor("x", (1, length, CHANNELS), 0.05, 7))
+    for name, value in (("side", [side]), ("around", [around]), ("crops", [crops])):
+        m.constant(name, np.array(value, np.int32))
+    m.constant("axis", np.array(1, np.int32))
+    m.constant("flat", np.array([side, cut - 2, CHANNELS], np.int32))
+    tensors = {"cut": (side, cut, CHANNELS), "image": (side, 1, cut, CHANNELS)}
+    for name, shape in tensors.items():
+        m.tensor(name, shape, 0.05, 7)
+    shapes = {"made": (side, 1, cut - 2, CHANNELS), "line": (side, cut - 2, CHANNELS), "joined": (1, wide, CHANNELS)}
+    for name, shape in shapes.items():
+        m.tensor(name, shape, 0.2, -3)
+    m.op("SPACE_TO_BATCH_ND", ["x", "side", "around"], ["cut"], "SpaceToBatchND")
+    m.op("EXPAND_DIMS", ["cut", "axis"], ["image"], "ExpandDims")
+    shape = (CHANNELS, 1, 3, CHANNELS) if kind == "CONV_2D" else (1, 1, 3, CHANNELS)
+    m.constant("w", random.integers(-127, 128, shape).astype(np.int8), [0.02] * CHANNELS, axis=shape.index(CHANNELS))
+    m.constant("b", random.integers(-900, 900, CHANNELS).astype(np.int32), [0.001] * CHANNELS)
+    plain = {"Padding": tflite.Padding.VALID, "StrideH": 1, "StrideW": 1, "DilationHFactor": 1, "DilationWFactor": 1}
+    more, table = ({}, "Conv2D") if kind == "CONV_2D" else ({"DepthMultiplier": 1}, "DepthwiseConv2D")
+    m.op(kind, ["image", "w", "b"], ["made"], table, **plain, **more)
+    m.op("RESHAPE", ["made", "flat"], ["line"], "Reshape")
+    m.op("BATCH_TO_SPACE_ND", ["line", "side", "crops"], ["joined"], "BatchToSpaceND")
+    m.constant("c", random.integers(-127, 128, CHANNELS).astype(np.int8), 0.03, 2)
+    m.op("ADD", ["joined", "c"], [m.tensor("y", (1, wide, CHANNELS), 0.25, 4)], "Add")
+    (folder / "model.tflite").write_bytes(m.bytes(["y"]))
+    return folder / "model.tflite"
+
+
+@pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+@pytest.mark.parametrize(
+    ("side", "around", "crops"), [(4, (4, 7), (0, 3)), (3, (0, 1), (0, 1)), (3, (6, 1), (0, 1)), (2, (2, 3), (0, 1))]
+)
+def test_lines_are_dilated_too(
+    kind: str, side: int, around: tuple[int, int], crops: tuple[int, int], tmp_path: Path
+) -> None:
+    """With padding that the dilation does not divide, with padding on the left alone, and with none."""
+    path = lines(kind, tmp_path, side, around, crops)
+    net, given = load_model(path).net, np.random.default_rng(5).integers(-128, 128, (1, 29, CHANNELS), np.int8)
+    assert [op.kind for op in net.ops if op.kind != "reshape"] == [kind.lower().replace("_2d", "2d"), "add"]
+    (ours,), (theirs,) = run_reference(net, [given]), run_litert(path, [given])
+    assert np.array_equal(ours, theirs)

@@ -11,8 +11,9 @@ import numpy as np
 import tflite
 
 from npukit.errors import NpukitError, first_line
+from npukit.frontend.tflite.dilated import with_dilated
 from npukit.frontend.tflite.fields import OpOptions, refuse_unread
-from npukit.frontend.tflite.graphs import flattened, with_dilated
+from npukit.frontend.tflite.graphs import flattened
 from npukit.frontend.tflite.model import (
     CUSTOM,
     TfliteModel,
