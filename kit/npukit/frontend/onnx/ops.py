@@ -17,19 +17,16 @@ from tvm.ir import Constant
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
+from npukit.frontend.boxes import LEAST, Suppression
+from npukit.frontend.boxes import non_max_suppression as boxes_kept
 from npukit.frontend.expressions import extremes, place, taken
-from npukit.frontend.given import made_by
 from npukit.frontend.onnx.integers import INTEGER_OPS, conv, conv_transpose
 from npukit.frontend.onnx.node import known, padded
 from npukit.frontend.onnx.recurrent import RECURRENT
 from npukit.frontend.onnx.resize import resize
-from npukit.net.c_code.rows import Steps
 
 operators: Any = relax.op
 tensor_type: Any = relax.TensorType
-
-LEAST = float(np.finfo(np.float32).min)
-"""A score below every threshold."""
 
 
 def clip(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -144,19 +141,10 @@ def non_max_suppression(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     values = [known(each, params) for each in limits]
     if any(value is None and each is not None for value, each in zip(values, limits, strict=True)):
         raise NpukitError("its limits are computed at run time")
+    by_centre = attr.get("center_point_box", 0)
     most, common, threshold = (None if value is None else float(np.float32(value.item())) for value in values)
-    images, count, classes = int(boxes.ty.shape[0]), int(boxes.ty.shape[1]), int(scores.ty.shape[1])
-    most = min(int(most or 0), count)
-    if most < 1:
-        raise NpukitError("it takes no box of any class")
-    words = {"images": images, "classes": classes, "boxes": count, "most_of_a_class": most, "least": LEAST}
-    words |= {"by_centre": attr.get("center_point_box", 0), "most_in_common": common or 0.0}
-    words["threshold"] = LEAST if threshold is None else threshold
-    operands = [each if isinstance(each, relax.Var) else bb.emit(each) for each in (boxes, scores)]
-    result = (images * classes * most, 3), "int64"
-    cycles = 144 + images * count * 100 + images * classes * (11 * count + most * (41 + 27 * count))
-    steps = Steps(0, cycles=cycles)
-    return made_by(bb, "detection/non_max_suppression.c", operands, result, words, 20 * count, steps=steps)
+    limits = Suppression(int(most or 0), common or 0.0, LEAST if threshold is None else threshold, by_centre)
+    return boxes_kept(bb, boxes, scores, limits)
 
 
 OWN: Mapping[str, Callable[..., Any]] = {

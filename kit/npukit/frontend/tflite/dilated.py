@@ -80,7 +80,7 @@ class _Search:
         return found if self.given.ops[place].kind == FROM_BATCH else []
 
     def _added(self, behind: list[int]) -> list[int]:
-        """The place of an addition of a constant for each channel behind lines; empty if there is none. The addition can
+        """The place of an addition of each channel's constant behind lines; empty if there is none. The addition can
         precede the removal of the lines' axis, and then become the convolution's bias."""
         made = self.given.ops[behind[-1]].outputs[0]
         place = self.readers.get(made, 0) if self.reads[made] == 1 and len(behind) > 1 else 0

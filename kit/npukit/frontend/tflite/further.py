@@ -12,10 +12,13 @@ import tflite
 from tvm import relax, topi
 
 from npukit.errors import NpukitError
+from npukit.frontend.boxes import Suppression, non_max_suppression
 from npukit.frontend.expressions import extremes, place
+from npukit.frontend.fold import constant_of
 from npukit.frontend.tflite.emit import Emitter, operators
+from npukit.frontend.tflite.linear import finish
 from npukit.frontend.tflite.model import TfliteOp
-from npukit.frontend.tflite.windows import activated
+from npukit.frontend.tflite.windows import activated, same_padding
 from npukit.net.limits import OPERANDS
 
 LEAST_NORM = 1e-6
@@ -128,10 +131,30 @@ def mirror_pad(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def gather(emitter: Emitter, op: TfliteOp) -> None:
-    if op.options.get("BatchDims"):
-        raise NpukitError("it gathers within batches, which npukit does not read yet")
     data, indices = op.inputs
-    _take(emitter, op, data, indices, int(op.options.get("Axis", 0)))
+    axis, batches = int(op.options.get("Axis", 0)), int(op.options.get("BatchDims", 0))
+    if not batches:
+        _take(emitter, op, data, indices, axis)
+        return
+    shape, places = emitter.shape(emitter.value(data)), emitter.shape(emitter.value(indices))
+    batches, axis = batches % (len(places) + 1), axis % len(shape)
+    if axis != batches or shape[:batches] != places[:batches]:
+        raise NpukitError(f"it gathers along axis {axis} within {batches} axes of batches, which npukit does not read")
+    _take_in_batches(emitter, op, shape, batches)
+
+
+def _take_in_batches(emitter: Emitter, op: TfliteOp, shape: tuple[int, ...], axis: int) -> None:
+    """Takes elements along an axis at indices of their own for each position along the axes before."""
+    size, count = shape[axis], prod(shape[:axis])
+    indices = emitter.emit(operators.astype(emitter.value(op.inputs[1]), "int32"))
+    places = emitter.shape(indices)
+    begins = np.arange(count, dtype=np.int32).reshape(*shape[:axis], *[1] * (len(places) - axis)) * np.int32(size)
+    limited = emitter.emit(
+        operators.minimum(emitter.emit(operators.maximum(indices, _integers(0))), _integers(size - 1))
+    )
+    wanted = emitter.emit(operators.add(limited, relax.const(begins)))
+    flat = _reshaped(emitter, emitter.real(op.inputs[0]), (count * size, *shape[axis + 1 :]))
+    emitter.define_real(op.outputs[0], operators.take(flat, wanted, 0, mode="clip"))
 
 
 def embedding_lookup(emitter: Emitter, op: TfliteOp) -> None:
@@ -177,11 +200,84 @@ def l2_normalization(emitter: Emitter, op: TfliteOp) -> None:
     emitter.define_real(op.outputs[0], activated(op, emitter.emit(operators.divide(data, norm))))
 
 
+LONGEST_PRODUCT = 128
+"""Most numbers of a running sum that is computed as a product with ones."""
+
+
 def cumulative_sum(emitter: Emitter, op: TfliteOp) -> None:
+    """Running sums. Short ones of real numbers are products with a triangle of ones: a dense layer."""
     axis, data = int(emitter.constant(op.inputs[1]).item()), emitter.real(op.inputs[0])
-    if op.options["Reverse"] or op.options["Exclusive"]:
-        raise NpukitError("it sums from the end, or all but each number itself, which npukit does not read yet")
-    emitter.define_real(op.outputs[0], operators.cumsum(data, axis % len(emitter.shape(data))))
+    shape, backward, exclusive = emitter.shape(data), bool(op.options["Reverse"]), bool(op.options["Exclusive"])
+    axis %= len(shape)
+    if emitter.tensor(op.inputs[0]).dtype in ("float32", "int8") and shape[axis] <= LONGEST_PRODUCT:
+        ones = np.tri(shape[axis], k=-1 if exclusive else 0, dtype=np.float32)
+        order = [*(each for each in range(len(shape)) if each != axis), axis]
+        rows = _permuted(emitter, data, order)
+        sums = emitter.emit(operators.matmul(rows, relax.const(np.ascontiguousarray(ones if backward else ones.T))))
+        emitter.define_real(op.outputs[0], operators.permute_dims(sums, np.argsort(order).tolist()))
+        return
+    data = emitter.emit(operators.flip(data, axis)) if backward else data
+    sums = emitter.emit(operators.cumsum(data, axis))
+    sums = emitter.emit(operators.subtract(sums, data)) if exclusive else sums
+    emitter.define_real(op.outputs[0], operators.flip(sums, axis) if backward else sums)
+
+
+def one_hot(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: indices, depth, the value at an index, the value elsewhere."""
+    depth, axis = int(emitter.constant(op.inputs[1]).item()), int(op.options.get("Axis", -1))
+    indices = emitter.value(op.inputs[0])
+    rank, dtype = len(emitter.shape(indices)), emitter.tensor(op.inputs[0]).dtype
+    axis %= rank + 1
+    OPERANDS.check(depth, "its depth")
+    steps = np.arange(depth).astype(dtype).reshape([-1 if each == axis else 1 for each in range(rank + 1)])
+    apart = emitter.emit(operators.expand_dims(indices, axis))
+    found = emitter.emit(operators.equal(apart, constant_of(steps)))
+    emitter.define_real(op.outputs[0], operators.where(found, *(emitter.real(index) for index in op.inputs[2:])))
+
+
+def suppressed(emitter: Emitter, op: TfliteOp) -> None:
+    """NON_MAX_SUPPRESSION_V4 and V5. Inputs: boxes, scores, most boxes, overlap, least score, [softness]. Outputs:
+    indices of boxes, [scores], count. Results beyond the count are 0."""
+    boxes, scores = (emitter.emit(emitter.real(index)) for index in op.inputs[:2])
+    most, common, least, *soft = (emitter.constant(index).item() for index in op.inputs[2:])
+    if any(soft):
+        raise NpukitError("it decreases scores of overlapping boxes (soft_nms_sigma), which npukit does not read")
+    (count, _), limits = emitter.shape(boxes), Suppression(int(most), common, least)
+    given = _reshaped(emitter, boxes, (1, count, 4)), _reshaped(emitter, scores, (1, 1, count))
+    rows = non_max_suppression(emitter.builder, *given, limits)
+    places = place(emitter.builder, rows, 1, 2)
+    there = emitter.emit(operators.greater_equal(places, relax.const(0, "int64")))
+    places = emitter.emit(operators.astype(emitter.emit(operators.maximum(places, relax.const(0, "int64"))), "int32"))
+    counted = emitter.emit(operators.astype(there, "int32"))
+    emitter.define(op.outputs[0], places)
+    if op.outputs[2:]:
+        taken = emitter.emit(operators.take(scores, places, 0, mode="clip"))
+        emitter.define_real(op.outputs[1], operators.multiply(taken, operators.astype(there, "float32")))
+    emitter.define(op.outputs[-1], operators.sum(counted))
+
+
+def conv_3d(emitter: Emitter, op: TfliteOp) -> None:
+    """Weights are DHWIO."""
+    data, weights = emitter.real(op.inputs[0]), emitter.real(op.inputs[1])
+    strides, gaps = (
+        tuple(int(op.options[f"{name}{axis}{last}"]) for axis in "DHW")
+        for name, last in (("Stride", ""), ("Dilation", "Factor"))
+    )
+    if min(*strides, *gaps) < 1:
+        raise NpukitError(f"its strides are {strides}, its dilations {gaps}")
+    sides = emitter.shape(data)[1:4], emitter.shape(weights)[:3], strides, gaps
+    totals = [0, 0, 0] if op.options["Padding"] == tflite.Padding.VALID else list(map(same_padding, *sides))
+    around = [*(total // 2 for total in totals), *(total - total // 2 for total in totals)]
+    layouts = {"data_layout": "NDHWC", "kernel_layout": "DHWIO"}
+    finish(emitter, op, operators.nn.conv3d(data, weights, strides, around, gaps, **layouts))
+
+
+def truth_of_any(emitter: Emitter, op: TfliteOp, name: str) -> None:
+    """REDUCE_ANY and REDUCE_ALL. `name`: Relax's name for the limit of truths as numbers."""
+    numbers = emitter.emit(operators.astype(emitter.value(op.inputs[0]), "int32"))
+    axes, keep = emitter.integers(op.inputs[1]), bool(op.options.get("KeepDims"))
+    limit = emitter.emit(getattr(operators, name)(numbers, axes, keep))
+    emitter.define(op.outputs[0], operators.not_equal(limit, relax.const(0, "int32")))
 
 
 def cast(emitter: Emitter, op: TfliteOp) -> None:

@@ -41,7 +41,7 @@ def conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     if channels == 0 or shape[3] % channels:
         raise NpukitError(f"its weights take {channels} channels a group, its input has {shape[3]}")
     product = _convolve(data, weights, strides, padding, dilation, shape[3] // channels)
-    _finish(emitter, op, product)
+    finish(emitter, op, product)
 
 
 def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
@@ -53,7 +53,7 @@ def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     padding = padding_of(op, shape[1:3], (height, width), strides, dilation)
     # 1HWO as OHW1, the layout of Relax's grouped convolution
     weights = dequantized_as(emitter, op.inputs[1], emitter.constant(op.inputs[1]).transpose(3, 1, 2, 0))
-    _finish(emitter, op, _convolve(data, weights, strides, padding, dilation, shape[3]))
+    finish(emitter, op, _convolve(data, weights, strides, padding, dilation, shape[3]))
 
 
 def dequantized_as(emitter: Emitter, index: int, moved: np.ndarray) -> relax.Expr:
@@ -79,10 +79,10 @@ def fully_connected(emitter: Emitter, op: TfliteOp) -> None:
     features = emitter.shape(weights)[1]
     if not op.options.get("KeepNumDims") and len(emitter.shape(data)) != 2:
         data = operators.reshape(data, (-1, features))
-    _finish(emitter, op, operators.matmul(emitter.emit(data), operators.permute_dims(weights, [1, 0])))
+    finish(emitter, op, operators.matmul(emitter.emit(data), operators.permute_dims(weights, [1, 0])))
 
 
-def _finish(emitter: Emitter, op: TfliteOp, product: relax.Expr) -> None:
+def finish(emitter: Emitter, op: TfliteOp, product: relax.Expr) -> None:
     """Adds bias and activation to a convolution or dense op and defines the result."""
     result = emitter.emit(product)
     if len(op.inputs) > 2 and op.inputs[2] >= 0:
@@ -136,7 +136,7 @@ def _of_reals(emitter: Emitter, op: TfliteOp, places: tuple[Sequence[int], Pair,
     ]
     padding = (*starts, *(max(end, 0) for end in ends))
     extra = tuple(max(-end, 0) for end in ends)
-    _finish(emitter, op, operators.nn.conv2d_transpose(data, weights, strides, padding, extra, **LAYOUTS))
+    finish(emitter, op, operators.nn.conv2d_transpose(data, weights, strides, padding, extra, **LAYOUTS))
 
 
 def batch_matmul(emitter: Emitter, op: TfliteOp) -> None:

@@ -94,9 +94,10 @@ def check_numbers(model: TfliteModel) -> None:
 def check_references(model: TfliteModel, file: str) -> None:
     """Checks that each op reads only constants, inputs and earlier results, and that each tensor is written once."""
     known = {index for index, tensor in enumerate(model.tensors) if tensor.value is not None}
+    empty = {index for index in known if 0 in model.tensors[index].shape}
 
     def define(index: int, place: str) -> None:
-        if index in known:
+        if index in known - empty:
             raise NpukitError(f"{place} writes tensor {model.tensors[index].name!r}, which has its value already")
         known.add(index)
 
@@ -107,7 +108,7 @@ def check_references(model: TfliteModel, file: str) -> None:
         missing = [model.tensors[index].name for index in op.inputs if index >= 0 and index not in known]
         if missing:
             raise NpukitError(f"{place} reads {missing[0]!r} before anything writes it")
-        for index in op.outputs:
+        for index in dict.fromkeys(op.outputs):  # a converter gives results that nothing reads the same tensor
             if index >= 0:
                 define(index, place)
     unknown = [index for index in model.outputs if index not in known]

@@ -59,30 +59,42 @@ def transpose(emitter: Emitter, op: TfliteOp) -> None:
 def concatenation(emitter: Emitter, op: TfliteOp) -> None:
     if op.options.get("FusedActivationFunction"):
         raise NpukitError("it has a fused activation")
-    parts = [emitter.real(index) for index in op.inputs]
-    emitter.define_real(op.outputs[0], operators.concat(parts, op.options["Axis"]))
+    shapes = [emitter.shape(emitter.value(index)) for index in op.inputs]
+    parts = [emitter.real(index) for index, shape in zip(op.inputs, shapes, strict=True) if 0 not in shape]
+    if not parts:
+        raise NpukitError("all its parts are empty")
+    emitter.define_real(op.outputs[0], operators.concat(parts, op.options["Axis"]) if parts[1:] else parts[0])
 
 
 def split(emitter: Emitter, op: TfliteOp) -> None:
     """Inputs: axis, data. The parts are equal."""
-    axis = int(emitter.constant(op.inputs[0]).item())
-    _split(emitter, op, emitter.real(op.inputs[1]), len(op.outputs), axis)
+    axis, data, parts = int(emitter.constant(op.inputs[0]).item()), emitter.real(op.inputs[1]), len(op.outputs)
+    _split(emitter, op, data, [emitter.shape(data)[axis] // parts] * parts, axis)
 
 
 def split_v(emitter: Emitter, op: TfliteOp) -> None:
-    """Inputs: data, sizes, axis."""
-    sizes, axis = emitter.constant(op.inputs[1]), int(emitter.constant(op.inputs[2]).item())
-    _split(emitter, op, emitter.real(op.inputs[0]), np.cumsum(sizes)[:-1].tolist(), axis)
+    """Inputs: data, sizes, axis. A size of -1 is the rest."""
+    sizes, axis = emitter.integers(op.inputs[1]), int(emitter.constant(op.inputs[2]).item())
+    data = emitter.real(op.inputs[0])
+    whole = emitter.shape(data)[axis]
+    _split(emitter, op, data, [whole - sum(sizes) - 1 if size < 0 else size for size in sizes], axis)
 
 
-def _split(emitter: Emitter, op: TfliteOp, data: Any, places: Any, axis: int) -> None:
+def _split(emitter: Emitter, op: TfliteOp, data: Any, sizes: list[int], axis: int) -> None:
     op.options.check_count("NumSplits", len(op.outputs))
-    if len(op.outputs) == 1:
-        emitter.define_real(op.outputs[0], data)
-        return
-    parts = emitter.emit(operators.split(data, places, axis))
-    for number, index in enumerate(op.outputs):
-        emitter.define_real(index, parts[number])
+    axis %= len(emitter.shape(data))
+    ends = np.cumsum(sizes).tolist()
+    if len(sizes) != len(op.outputs) or min(sizes) < 0 or ends[-1] != emitter.shape(data)[axis]:
+        raise NpukitError(f"its parts along axis {axis} of {list(emitter.shape(data))} are {sizes}")
+    for index, size, end in zip(op.outputs, sizes, ends, strict=True):
+        if size == ends[-1]:
+            emitter.define_real(index, data)
+        elif size:
+            emitter.define_real(index, operators.strided_slice(data, [axis], [end - size], [end]))
+        else:
+            shape = list(emitter.shape(data))
+            shape[axis] = 0
+            emitter.fold(index, np.zeros(shape, emitter.tensor(index).dtype))
 
 
 def slice_(emitter: Emitter, op: TfliteOp) -> None:

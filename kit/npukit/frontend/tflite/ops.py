@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -39,6 +40,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "BROADCAST_TO": further.broadcast_to,
     "CAST": further.cast,
     "CONCATENATION": moving(movement.concatenation),
+    "CONV_3D": further.conv_3d,
     "CONV_2D": by_width(wide_linear.conv_2d, linear.conv_2d),
     "CUMSUM": further.cumulative_sum,
     "DENSIFY": movement.densify,
@@ -68,6 +70,9 @@ CONVERTERS: Mapping[str, Converter] = {
     "MIRROR_PAD": further.mirror_pad,
     "MUL": by_width(wide.product, binary("multiply")),
     "NEG": unary(operators.negative),
+    "NON_MAX_SUPPRESSION_V4": further.suppressed,
+    "NON_MAX_SUPPRESSION_V5": further.suppressed,
+    "ONE_HOT": further.one_hot,
     "PACK": movement.pack,
     "PAD": movement.pad,
     "PADV2": movement.pad,
@@ -76,6 +81,8 @@ CONVERTERS: Mapping[str, Converter] = {
     "QUANTIZE": elementwise.requantize,
     "RANGE": movement.range_,
     "RANK": movement.rank,
+    "REDUCE_ALL": partial(further.truth_of_any, name="min"),
+    "REDUCE_ANY": partial(further.truth_of_any, name="max"),
     "RELU": by_width(wide.relu(0, np.inf), clip(0, np.inf)),
     "RELU6": by_width(wide.relu(0, 6), clip(0, 6)),
     "RELU_0_TO_1": clip(0, 1),
