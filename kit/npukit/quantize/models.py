@@ -28,8 +28,9 @@ from npukit.net.passes.states import Pair, with_states
 from npukit.quantize.calibration import Calibration, WantedInput, load_calibration
 from npukit.quantize.canonical import canonical
 from npukit.quantize.choose import of_range
+from npukit.quantize.floors import Floors, deep_softmaxes, floors, least_peaks
 from npukit.quantize.function import outputs, parameters
-from npukit.quantize.observe import ObservedRange, extremes, percentiles
+from npukit.quantize.observe import ObservedRange, extremes, percentiles, runner
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
@@ -187,8 +188,9 @@ def quantize_module(
     states, points = states_of(module), Points(canonical(module), quantizer).find()
     order = points.in_order()
     seen = frames(points.module, [*order, outputs(points.module)[0]], data, states)
-    chosen = choose_tied(points, dict(zip(order, _ranges(seen, cut), strict=False)), states)
-    net, layers = _network(rewrite(points, chosen), name, order, patterns)
+    found, lowest = _ranges(seen, points, cut)
+    chosen = choose_tied(points, found, states)
+    net, layers = _network(rewrite(points, chosen, lowest), name, order, patterns)
     if keep != KeptLayers():
         in_int16 = dict(zip(keep.in_int16, _named(points, layers, keep.in_int16, name), strict=True))
         kept = [*_named(points, layers, keep.in_float, name), *in_int16.values()]
@@ -196,15 +198,25 @@ def quantize_module(
         read = [each for each in read_in_float(points, kept) if each not in wide.sums]
         factors, ranges = spread(channel_peaks(seen.values, order, [*read, *shared]), shared)
         divided = {each: of_range(points, each, around) for each, around in ranges.items()}
-        written = rewrite(points, {**chosen, **divided}, kept, factors, wide)
+        written = rewrite(points, {**chosen, **divided}, lowest, kept, factors, wide)
         net, layers = _network(written, name, order, patterns, kept, factors)
-    cases = ((_as_integers(net, inputs), _layer_values(order, layers, values)) for inputs, values in seen)
+    cases = ((_as_integers(net, inputs), _layer_values(order, layers, values, lowest)) for inputs, values in seen)
     return Loaded(net, compare(net, list(layers.values()), cases, data.labels))
 
 
-def _ranges(seen: Frames, cut: float) -> list[ObservedRange]:
-    whole = extremes(seen.values)
-    return percentiles(seen.values, whole, cut) if cut else whole
+def _ranges(seen: Frames, points: Points, cut: float) -> tuple[dict[Any, ObservedRange], Floors]:
+    """The ranges of the quantised variables, and the floors of all."""
+    order, whole = points.in_order(), extremes(seen.values)
+    found = dict(zip(order, whole, strict=False))
+    deep = deep_softmaxes(points, found)
+    calls = [points.values[each] for each in deep]
+    least = least_peaks(replace(seen, run=runner(points.module, [call.args[0] for call in calls])).values, calls)
+    lowest = floors(points, found, dict(zip(deep, least, strict=True)))
+    found = lowest.ranges(found)
+    if cut:
+        trimmed = percentiles(seen.values, [*found.values(), whole[-1]], cut)
+        found = dict(zip(order, trimmed, strict=False))
+    return found, lowest
 
 
 def _as_integers(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -213,9 +225,10 @@ def _as_integers(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [array if kind is None else quantised(array, kind) for array, kind in zip(inputs, kinds, strict=True)]
 
 
-def _layer_values(order: Sequence[Any], layers: Any, values: list[np.ndarray]) -> list[np.ndarray]:
+def _layer_values(order: Sequence[Any], layers: Any, values: list[np.ndarray], lowest: Floors) -> list[np.ndarray]:
     """The float values of the layers, then of the first output."""
-    return [value for each, value in zip(order, values, strict=False) if each in layers] + values[-1:]
+    seen = zip(order, lowest.values(order, values[:-1]), strict=True)
+    return [value for each, value in seen if each in layers] + values[-1:]
 
 
 def _network(

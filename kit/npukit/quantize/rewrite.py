@@ -15,6 +15,7 @@ from npukit.errors import NpukitError
 from npukit.frontend.expressions import dequantize, quantize
 from npukit.net.tensor import Quantization
 from npukit.quantize.canonical import foldable, weight_axis
+from npukit.quantize.floors import NO_FLOORS, Floors
 from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
 from npukit.quantize.points import Points
 from npukit.quantize.scales import integers, least_scales, of_constant, of_weights
@@ -35,18 +36,20 @@ class QdqModule:
 def rewrite(
     points: Points,
     chosen: Mapping[Any, Quantization],
+    lowest: Floors = NO_FLOORS,
     kept: Collection[Any] = (),
     factors: Factors = NO_FACTORS,
     wide: Wide = NOTHING_WIDE,
 ) -> QdqModule:
-    """The module in QDQ form. Results in `kept` are computed in float, and passed on in float among each other.
+    """The module in QDQ form, with constants from their floors upwards. Results in `kept` are computed in float, and
+    passed on in float among each other.
 
     Results are divided by the `factors` of their channels before quantisation. A dense layer's result is divided
     through the layer's weights and multiplied after reading. A float result is divided where it is quantised, and the
     weights of its readers are multiplied. Dense layers read `wide` results as two bytes.
     """
     inside = {points.inside(variable): each for variable, each in factors.items()}
-    return _Rewriting(points, chosen, frozenset(kept), factors, {**factors, **inside}, wide).done()
+    return _Rewriting(points, chosen, lowest, frozenset(kept), factors, {**factors, **inside}, wide).done()
 
 
 @dataclass
@@ -55,6 +58,7 @@ class _Rewriting:
 
     points: Points
     chosen: Mapping[Any, Quantization]
+    lowest: Floors
     kept: frozenset[Any]
     factors: Factors
     divided: Factors
@@ -167,5 +171,6 @@ class _Rewriting:
         value = constant(argument)
         if value is None or value.dtype != np.float32 or value.size == 1:
             return argument
+        value = np.maximum(value, np.float32(self.lowest.constants.get(variable, -np.inf)))
         made, quantization = integers(self.points.quantizer, f"{variable.name}_constant", value, of_constant(value))
         return builder.emit(dequantize(relax.const(made), quantization, "int8"))

@@ -11,6 +11,9 @@ from npukit.errors import NpukitError
 from npukit.net.importer.expressions import Definitions, callee, constant_value, resolve, shape_of
 from npukit.net.tensor import Quantization
 
+FAR = float(1 << 31)
+"""Steps beyond every integer type. The limits of some clips are the ends of a float's range."""
+
 
 @dataclass(frozen=True)
 class Site:
@@ -52,7 +55,8 @@ class Site:
         return low, high
 
     def _integer(self, real: float) -> int:
-        steps = float(np.float32(real) / np.float32(self.quantization.scale))
+        with np.errstate(over="ignore"):
+            steps = float(np.clip(np.float32(real) / np.float32(self.quantization.scale), -FAR, FAR))
         return self.quantization.zero_point + int(np.copysign(np.floor(abs(steps) + 0.5), steps))
 
 

@@ -1,0 +1,166 @@
+"""Floors: the lowest value of a variable that its readers can tell from lower values.
+
+A mask adds the least float to the scores before a softmax. In the softmax's result every value far below the largest of
+its row is zero. Values below a floor saturate in int8, and the range of scores and mask stays short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, log
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from npukit.net.importer.expressions import callee, operands, shape_of
+from npukit.net.importer.movement import MOVEMENTS
+from npukit.quantize.function import constant, outputs
+from npukit.quantize.observe import ObservedRange
+from npukit.quantize.points import Points
+
+HIDDEN = -1000.0
+"""Scores below are those of a mask. A row of such scores has no meaning."""
+OUTPUT_STEPS = 256
+"""Steps of a softmax's int8 result from 0 to 1."""
+
+Ranges = Mapping[Any, ObservedRange]
+
+
+@dataclass(frozen=True)
+class Floors:
+    """The floors of variables, and of the constants that an op reads, by the op's variable."""
+
+    variables: Mapping[Any, float]
+    constants: Mapping[Any, float]
+
+    def ranges(self, found: Ranges) -> dict[Any, ObservedRange]:
+        """The ranges from the floors upwards."""
+        return {each: self._range(each, around) for each, around in found.items()}
+
+    def _range(self, variable: Any, around: ObservedRange) -> ObservedRange:
+        floor = self.variables.get(variable, -inf)
+        return ObservedRange(max(around.low, floor), max(around.high, floor))
+
+    def values(self, order: Sequence[Any], values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The values of variables from the floors upwards."""
+        return [np.maximum(value, self.variables.get(each, -inf)) for each, value in zip(order, values, strict=True)]
+
+
+NO_FLOORS = Floors({}, {})
+
+
+def deep_softmaxes(points: Points, ranges: Ranges) -> list[Any]:
+    """The softmaxes that cannot tell the least of their operand's values from lower values, as far as ranges show."""
+    calls = {each: value for each, value in points.values.items() if callee(value) == "nn.softmax"}
+    around = {each: ranges.get(points.origin(value.args[0])) for each, value in calls.items()}
+    return [
+        each
+        for each, value in calls.items()
+        if (known := around[each]) is None or known.low < known.high - depth(value)
+    ]
+
+
+def depth(call: Any) -> float:
+    """The difference from the largest value of a row from which a softmax's int8 result is zero, even if all other
+    values of the row are added up."""
+    return log(2 * OUTPUT_STEPS * shape_of(call)[int(call.attrs.axis)])
+
+
+def least_peaks(runs: Iterator[list[np.ndarray]], calls: Sequence[Any]) -> list[float]:
+    """The least of all rows' largest values, for the operand of each softmax."""
+    least = [inf] * len(calls)
+    for values in runs:
+        for place, (call, value) in enumerate(zip(calls, values, strict=False)):
+            peaks = value.max(axis=int(call.attrs.axis))
+            least[place] = min(least[place], float(peaks.min(where=peaks > HIDDEN, initial=inf)))
+    return least
+
+
+def floors(points: Points, ranges: Ranges, peaks: Mapping[Any, float]) -> Floors:
+    """The floors of a function. `peaks`: the least of all rows' largest values, by softmax."""
+    found, constants = dict.fromkeys(outputs(points.module), -inf), dict[Any, float]()
+    for variable, value in reversed(points.values.items()):
+        around = _Around(points, ranges, variable, found.get(variable, inf))
+        for operand, floor in zip(operands(value), _of_operands(value, around, peaks.get(variable)), strict=True):
+            if isinstance(operand, relax.Var):
+                found[operand] = min(found.get(operand, inf), floor)
+            elif constant(operand).dtype == np.float32:
+                constants[variable] = min(constants.get(variable, inf), floor)
+    return Floors(_finite(found), _finite(constants))
+
+
+def _finite(found: Mapping[Any, float]) -> dict[Any, float]:
+    return {each: floor for each, floor in found.items() if -inf < floor < inf}
+
+
+class _Around:
+    """The ranges around a value: its own floor and low end, and the ends of its operands."""
+
+    def __init__(self, points: Points, ranges: Ranges, variable: Any, floor: float) -> None:
+        self._points, self._ranges, self._variable, self.floor = points, ranges, variable, floor
+
+    def low(self, expression: Any = None) -> float:
+        known = self._range(self._variable if expression is None else expression)
+        return -inf if known is None else known.low
+
+    def high(self, expression: Any) -> float:
+        known = self._range(expression)
+        return inf if known is None else known.high
+
+    def _range(self, expression: Any) -> ObservedRange | None:
+        value = constant(expression)
+        if value is not None:
+            return ObservedRange(float(value.min()), float(value.max()))
+        return self._ranges.get(self._points.origin(expression))
+
+
+def _of_operands(value: Any, around: _Around, peak: float | None) -> list[float]:
+    """The floor of each operand of a value."""
+    count, name = len(list(operands(value))), callee(value)
+    if peak is not None and peak < inf:
+        return [peak - depth(value)]
+    if name in PASSED_ON or (isinstance(value, relax.Var | relax.Tuple)):
+        return [around.floor] * count
+    return RULES[name](value, around) if name in RULES else [-inf] * count
+
+
+def _of_sum(call: Any, around: _Around) -> list[float]:
+    first, second = call.args
+    return [around.floor - around.high(second), around.floor - around.high(first)]
+
+
+def _of_difference(call: Any, around: _Around) -> list[float]:
+    return [around.floor + around.low(call.args[1]), -inf]
+
+
+def _of_multiple(power: int) -> Rule:
+    """The floors of a value times or, for power -1, divided by a positive constant."""
+
+    def rule(call: Any, around: _Around) -> list[float]:
+        factor = constant(call.args[1])
+        if factor is None or factor.size != 1 or factor.item() <= 0:
+            return [-inf, -inf]
+        return [around.floor / float(factor.item()) ** power, -inf]
+
+    return rule
+
+
+def _of_largest(call: Any, around: _Around) -> list[float]:
+    return [max(around.floor, around.low())]
+
+
+Rule = Callable[[Any, _Around], list[float]]
+
+PASSED_ON = {"broadcast_to", "concat", "maximum", "minimum", "split", "where", *MOVEMENTS} - {"image.resize2d"}
+"""Operators whose result has no value below a floor unless an operand has one."""
+
+RULES: Mapping[str, Rule] = {
+    "add": _of_sum,
+    "divide": _of_multiple(-1),
+    "max": _of_largest,
+    "multiply": _of_multiple(1),
+    "nn.max_pool2d": _of_largest,
+    "subtract": _of_difference,
+}
