@@ -29,7 +29,7 @@ def _two(bundle: Bundle, given: Quantized | None = None) -> tuple[list[str], Sha
         second = bundle.input(other, given)
     else:
         stated = given or bundle.quantized()
-        second = bundle.constant(bundle.integers(other), stated.scale, stated.zero)
+        second = bundle.activation(other, stated)
     return ([first, second] if bundle.often() else [second, first]), shape
 
 
@@ -53,7 +53,7 @@ def choice(code: str) -> Callable[[Bundle], None]:
 
 def softmax(bundle: Bundle) -> None:
     shape = (*bundle.sizes(1, 4, bundle.pick(1, 3)), bundle.pick(1, 300) if bundle.often(0.2) else bundle.pick(2, 20))
-    source, result = bundle.input(shape), bundle.output(shape, Quantized(1 / 256, -128))
+    source, result = bundle.input(shape), bundle.output(shape, bundle.fitting(Quantized(1 / 256, -128)))
     beta = float(np.float32(bundle.random.uniform(0.3, 2))) if bundle.often() else 1.0
     bundle.op("SOFTMAX", [source], result, "Softmax", Beta=beta)
 
@@ -65,10 +65,12 @@ def function(
 
     def made(bundle: Bundle) -> None:
         shape, source = some_shape(bundle), bundle.quantized()
-        name = bundle.input(shape, Quantized(source.scale, -128) if positive else source)
+        least = bundle.fitting(Quantized(1, -128)).zero
+        name = bundle.input(shape, Quantized(source.scale, least) if positive else source)
         if positive:
-            bundle.data[-1] = np.maximum(bundle.data[-1], -127)
-        bundle.op(code, [name], bundle.output(shape, fixed or bundle.one_of([source, bundle.quantized()])), table)
+            bundle.data[-1] = np.maximum(bundle.data[-1], 0.01 if bundle.dtype == "float32" else least + 1)
+        result = bundle.fitting(fixed) if fixed else bundle.one_of([source, bundle.quantized()])
+        bundle.op(code, [name], bundle.output(shape, result), table)
 
     return made
 
@@ -80,7 +82,7 @@ def leaky_relu(bundle: Bundle) -> None:
 
 def prelu(bundle: Bundle) -> None:
     image, slopes = some_image(bundle), bundle.quantized()
-    constant = bundle.constant(bundle.integers((1, 1, image[3])), slopes.scale, slopes.zero)
+    constant = bundle.activation((1, 1, image[3]), slopes)
     bundle.op("PRELU", [bundle.input(image), constant], bundle.output(image, bundle.quantized()))
 
 

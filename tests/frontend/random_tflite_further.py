@@ -95,7 +95,7 @@ def top_k(bundle: Bundle) -> None:
     count = bundle.pick(1, shape[-1])
     result = (*shape[:-1], count)
     source, wanted = bundle.input(shape, given), bundle.constant(np.array(count, np.int32))
-    bundle.data[-1] //= 32
+    bundle.data[-1] = bundle.data[-1] // 32
     outputs = [bundle.output(result, given), bundle.output(result, dtype="int32")]
     bundle.op("TOPK_V2", [source, wanted], outputs, "TopKV2")
 
@@ -135,7 +135,7 @@ def arg_min(bundle: Bundle) -> None:
 def select(bundle: Bundle) -> None:
     """Elements are taken from either of two tensors, depending on a comparison."""
     shape, compared, given = some_shape(bundle), bundle.quantized(), bundle.quantized()
-    limit = bundle.constant(bundle.integers(shape), compared.scale, compared.zero)
+    limit = bundle.activation(shape, compared)
     condition = bundle.model.tensor(bundle.name(), shape, dtype="bool")
     code, table = bundle.one_of([("GREATER", "Greater"), ("LESS_EQUAL", "LessEqual"), ("EQUAL", "Equal")])
     bundle.op(code, [bundle.input(shape, compared), limit], condition, table)
@@ -151,7 +151,8 @@ def squared_difference(bundle: Bundle) -> None:
 
 def l2_normalization(bundle: Bundle) -> None:
     shape = (*bundle.sizes(1, 4, bundle.pick(1, 3)), bundle.pick(2, 20))
-    bundle.op("L2_NORMALIZATION", [bundle.input(shape)], bundle.output(shape, Quantized(1 / 128, 0)), "L2Norm")
+    result = bundle.output(shape, bundle.fitting(Quantized(1 / 128, 0)))
+    bundle.op("L2_NORMALIZATION", [bundle.input(shape)], result, "L2Norm")
 
 
 MAKERS: dict[str, Callable[[Bundle], None]] = {

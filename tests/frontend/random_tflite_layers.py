@@ -20,14 +20,24 @@ def _weighted(
 ) -> list[str]:
     """Weights and, with the probability `bias`, a bias. Scales are spread to produce shifts of both signs."""
     channels, depth = shape[axis], int(np.prod(shape)) // shape[axis]
-    count = channels if by_channel else 1
+    count = channels if by_channel and bundle.dtype != "uint8" else 1
     scales = (np.exp(bundle.random.uniform(-6, 0, count)) / depth**0.5).astype(np.float32)
-    weights = bundle.random.integers(-127, 128, shape).astype(np.int8)
-    name = bundle.constant(weights, scales, axis=axis)
+    name = _weights(bundle, bundle.random.integers(-127, 128, shape), scales, axis)
     if not bundle.often(bias):
         return [name]
-    biases = bundle.random.integers(-5000, 5000, channels).astype(np.int32)
-    return [name, bundle.constant(biases, scales * np.float32(source.scale))]
+    biases, scales = bundle.random.integers(-5000, 5000, channels), scales * np.float32(source.scale)
+    if bundle.dtype == "float32":
+        return [name, bundle.constant((biases / 1000).astype(np.float32))]
+    return [name, bundle.constant(biases.astype(np.int64 if bundle.dtype == "int16" else np.int32), scales)]
+
+
+def _weights(bundle: Bundle, integers: np.ndarray, scales: np.ndarray, axis: int) -> str:
+    if bundle.dtype == "float32":
+        along = scales.reshape(-1, *[1] * (integers.ndim - axis - 1))
+        return bundle.constant((integers * along).astype(np.float32))
+    if bundle.dtype == "uint8":
+        return bundle.constant((integers + 128).astype(np.uint8), scales, bundle.pick(118, 138))
+    return bundle.constant(integers.astype(np.int8), scales, axis=axis)
 
 
 def _windowed(size: int, window: int, stride: int, dilation: int, padding: int) -> int:

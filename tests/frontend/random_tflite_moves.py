@@ -30,7 +30,7 @@ def pad_v2(bundle: Bundle) -> None:
     shape, given = some_shape(bundle), bundle.quantized()
     widths = np.array([bundle.sizes(0, 2, 2) for _ in shape], np.int32)
     result = tuple(size + int(total) for size, total in zip(shape, widths.sum(axis=1), strict=True))
-    value = bundle.constant(bundle.integers((1,)), given.scale, given.zero)
+    value = bundle.activation((1,), given)
     inputs = [bundle.input(shape, given), bundle.constant(widths), value]
     bundle.op("PADV2", inputs, bundle.output(result, given), "PadV2")
 
@@ -43,9 +43,7 @@ def concatenation(bundle: Bundle) -> None:
     names = [bundle.input(parts[0], given)]
     for part in parts[1:]:
         fixed = bundle.often(0.2)
-        names.append(
-            bundle.constant(bundle.integers(part), given.scale, given.zero) if fixed else bundle.input(part, given)
-        )
+        names.append(bundle.activation(part, given) if fixed else bundle.input(part, given))
     result = bundle.output((*shape[:axis], sum(lengths), *shape[axis + 1 :]), given)
     stated = axis - len(shape) if bundle.often() else axis
     bundle.op("CONCATENATION", names, result, "Concatenation", Axis=stated)
