@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -16,6 +19,8 @@ from frontend.tflite_bundle import Bundle, Quantized, Shape, some_image, some_sh
 from frontend.tflite_models import run_litert
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import Net
+from npukit.net.ops import dense
+from npukit.net.ops.table import SPECS
 from npukit.net.reference import run_reference
 from npukit.net.tables import quantised
 
@@ -179,10 +184,20 @@ def differing(bundle: Bundle, folder: Path) -> list[str]:
 def _run(net: Net, data: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Runs the net on integers in place of real inputs that the model quantises at once."""
     inputs = [_as_integers(net, *pair) for pair in zip(net.inputs, data, strict=True)]
-    if {op.kind for op in net.ops} - {"reshape"} != {"dense"}:
+    with dense_rounded_once():
         return run_reference(net, inputs)
-    with patch("npukit.net.ops.convolution.multiply_by_quantized_multiplier", rounded_once):
-        return run_reference(net, inputs)
+
+
+@contextmanager
+def dense_rounded_once() -> Iterator[None]:
+    """Dense layers round once, as in LiteRT. TFLite Micro and npukit round twice."""
+
+    def once(*given: Any) -> np.ndarray:
+        with patch("npukit.net.ops.convolution.multiply_by_quantized_multiplier", rounded_once):
+            return dense.dense(*given)
+
+    with patch.dict(SPECS, {"dense": replace(SPECS["dense"], reference=once)}):
+        yield
 
 
 def rounded_once(value: np.ndarray, multipliers: np.ndarray, shifts: np.ndarray) -> np.ndarray:

@@ -31,20 +31,23 @@ class Address:
 
 @dataclass(frozen=True)
 class Operand:
-    """A box of a tensor in memory: the address of the first element, and the bytes between rows and between pixels."""
+    """A box of a tensor in memory: the address of the first element, and the bytes between rows and between pixels.
+    `image_stride`: the bytes between images, if memory holds a part of their rows."""
 
     tensor: Tensor
     box: Box
     address: Address
     row_stride: int
     pixel_stride: int
+    image_stride: int = 0
 
     @property
     def strides(self) -> tuple[int, ...]:
         """The stride in bytes along each axis."""
         shape, item = self.box.shape, np.dtype(self.tensor.dtype).itemsize
         if len(shape) == 4:
-            return self.tensor.shape[1] * self.row_stride, self.row_stride, self.pixel_stride, item
+            image = self.image_stride or self.tensor.shape[1] * self.row_stride
+            return image, self.row_stride, self.pixel_stride, item
         outer = (self.pixel_stride * prod(shape[axis + 1 : -1]) for axis in range(len(shape) - 1))
         return (*outer, item)[: len(shape)]
 

@@ -24,7 +24,7 @@ def nearest(size: int, result: int, mode: str, rounding: str) -> tuple[int, ...]
     """The input position of each output position, computed in float32 like TFLite."""
     if rounding not in ROUNDINGS:
         raise NpukitError(f"it rounds places by {rounding}, which npukit does not know")
-    scale, offset = _scale(size, result, mode), np.float32(0.5 if mode == "half_pixel" else 0)
+    scale, offset = _scale(size, result, mode), np.float32(0.5 if _is_half(mode, result) else 0)
     places = (float((np.float32(place) + offset) * scale - offset) for place in range(result))
     return tuple(min(max(ROUNDINGS[rounding](place), 0), size - 1) for place in places)
 
@@ -44,8 +44,13 @@ def linear(size: int, result: int, mode: str) -> tuple[tuple[int, int, int], ...
         step = (PLACE_UNIT * (size - 1) + (result - 1) // 2) // (result - 1)
     else:
         step = (PLACE_UNIT * size + result // 2) // result
-    half = mode in ("half_pixel", "pytorch_half_pixel") and not (mode.startswith("py") and result == 1)
-    return tuple(_between(place * step + (step // 2 - PLACE_UNIT // 2 if half else 0), size) for place in range(result))
+    half = step // 2 - PLACE_UNIT // 2 if _is_half(mode, result) else 0
+    return tuple(_between(place * step + half, size) for place in range(result))
+
+
+def _is_half(mode: str, result: int) -> bool:
+    """True if places are the middles of pixels. PyTorch's single pixel lies at the first."""
+    return mode == "half_pixel" or (mode == "pytorch_half_pixel" and result > 1)
 
 
 def _between(place: int, size: int) -> tuple[int, int, int]:

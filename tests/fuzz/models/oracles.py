@@ -9,22 +9,19 @@ import multiprocessing
 import os
 import resource
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import onnx
 from onnx.helper import tensor_dtype_to_np_dtype
 from onnx.reference import ReferenceEvaluator
 
-from frontend.random_tflite import rounded_once
+from frontend.random_tflite import dense_rounded_once
 from frontend.tflite_models import run_litert
 from fuzz.models.driver import NOT_JUDGED
 from npukit.net.net import Net
-from npukit.net.ops import dense
-from npukit.net.ops.table import SPECS, total_macs
+from npukit.net.ops.table import total_macs
 from npukit.net.reference import run_reference
 from npukit.net.requantize import SATURATES, effective_scales
 from npukit.net.tables import quantised
@@ -65,7 +62,7 @@ def _compared_with_litert(net: Net, path: Path, dice: np.random.Generator) -> st
         raise NotJudged("LiteRT's sums may wrap")
     inputs, given = _cases(net, dice)
     theirs = _elsewhere(_litert, path, given)
-    with patch.dict(SPECS, {"dense": replace(SPECS["dense"], reference=_dense_rounded_once)}):
+    with dense_rounded_once():
         ours = run_reference(net, inputs)
     return _told_apart(net, ours, theirs, max((WITHIN.get(op.kind, 0) for op in net.ops), default=0))
 
@@ -130,12 +127,6 @@ def _spread(net: Net) -> float:
     every = (tensor.quantization for name, tensor in net.tensors.items() if name not in net.constants)
     scales = [given.scale for given in every if given is not None]
     return max(scales, default=1.0) / min(scales, default=1.0)
-
-
-def _dense_rounded_once(*given: Any) -> np.ndarray:
-    """A dense layer rounded once, as in LiteRT. TFLite Micro and npukit round twice."""
-    with patch("npukit.net.ops.convolution.multiply_by_quantized_multiplier", rounded_once):
-        return dense.dense(*given)
 
 
 def _numbers(net: Net, name: str, dice: np.random.Generator) -> np.ndarray:

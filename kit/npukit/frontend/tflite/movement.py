@@ -153,9 +153,9 @@ def pad(emitter: Emitter, op: TfliteOp) -> None:
 
 
 def resize_nearest(emitter: Emitter, op: TfliteOp) -> None:
-    """Resizes to the nearest neighbour. Aligned corners round, half pixels round halves up, others round down."""
-    unaligned = "round_prefer_ceil" if op.options["HalfPixelCenters"] else "floor"
-    _resize(emitter, op, "nearest_neighbor", "round" if op.options["AlignCorners"] else unaligned)
+    """Resizes to the nearest neighbour. Aligned corners and half pixels round halves up, others round down."""
+    rounds = op.options["AlignCorners"] or op.options["HalfPixelCenters"]
+    _resize(emitter, op, "nearest_neighbor", "round_prefer_ceil" if rounds else "floor")
 
 
 def resize_bilinear(emitter: Emitter, op: TfliteOp) -> None:

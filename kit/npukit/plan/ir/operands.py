@@ -18,4 +18,4 @@ def operand_in(buffer: Buffer, tensor: Tensor, box: Box, symbol: str) -> Operand
     item, shape = np.dtype(tensor.dtype).itemsize, buffer.box.shape
     address, pixel = Address(symbol, offset(box, buffer.box, item)), (shape[-1] if shape else 1) * item
     row = pixel * (shape[2] if len(shape) == 4 else prod(shape[:-1]))
-    return Operand(tensor, box, address, row, pixel)
+    return Operand(tensor, box, address, row, pixel, shape[1] * row if len(shape) == 4 else 0)

@@ -122,7 +122,7 @@ class Layout:
         row, pixel = operand.row_stride // item, operand.pixel_stride // item
         if len(shape) == 4:
             images, rows, pixels, channels = shape
-            return cls(images, rows, pixels, channels, operand.tensor.shape[1] * row, row, pixel)
+            return cls(images, rows, pixels, channels, operand.strides[0] // item, row, pixel)
         return cls(1, 1, prod(shape[:-1]), shape[-1] if shape else 1, 0, 0, pixel)
 
     def index(self, image: Expr, row: Expr, pixel: Expr, channel: Expr = 0) -> Expr:
