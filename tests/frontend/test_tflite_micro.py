@@ -201,6 +201,14 @@ def pool(code: str) -> Callable[[Wide], None]:
     return made
 
 
+def pool_of_single_pixels(wide: Wide) -> None:
+    """A store and a later load of the same element, with a maximum and a minimum in a single block of C."""
+    options = {**STRIDED, "FilterHeight": 1, "FilterWidth": 1, "FusedActivationFunction": RELU6}
+    wide.model.op(
+        "MAX_POOL_2D", [wide.input((1, 7, 6, 3), 0.0007)], [wide.output((1, 4, 6, 3), 0.0007)], "Pool2D", **options
+    )
+
+
 def function(code: str, given: float, result: float, table: str = "", **options: float) -> Callable[[Wide], None]:
     def made(wide: Wide) -> None:
         wide.model.op(code, [wide.input((3, 300), given)], [wide.output((3, 300), result)], table, **options)
@@ -222,6 +230,7 @@ WIDE = {
     "logistic": function("LOGISTIC", 0.0003, 1 / 32768),
     "logistic_of_a_power_of_two": function("LOGISTIC", 1 / 4096, 1 / 32768),
     "max_pool": pool("MAX_POOL_2D"),
+    "max_pool_of_single_pixels": pool_of_single_pixels,
     "mul": binary("MUL"),
     "relu": function("RELU", 0.0007, 0.0003),
     "relu6": function("RELU6", 0.0007, 0.0007),
