@@ -56,7 +56,7 @@ module mac_array #(parameter int SRAM_BYTES = 131072) (
                    extra_access, 2'b11};
   logic [8:0] asked;
   assign asked = start ? request & 9'd1 : request;
-  array_port port (.clock, .enable, .elastic(setup.pair || setup.second),
+  array_port port (.clock, .enable, .elastic((setup.pair && !setup.nibbles) || setup.second),
     .across(setup.across), .request(asked), .urgent, .residual(setup.residual),
     .grant({grant, unused_grant}), .access,
     .addresses({patch_address, lane_address, constants_address, write_address, window_address,

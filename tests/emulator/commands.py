@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from oracles.mac_array_command import Command, Flag, Kind
+from oracles.mac_array_command import Command, Flag, Kind, weight_bytes
 
 SRAM_BYTES = 0x2_0000
 FIRST_FREE, FIRST_STACK = 0x2000, 0x1_F000
@@ -111,11 +111,9 @@ def _operands(command: Command) -> Iterator[tuple[np.ndarray, bool]]:
 
 
 def _constants(command: Command, block: int) -> Iterator[np.ndarray]:
-    depth = command.kernel_height * command.kernel_width
-    depth *= command.input_channels if command.kind == Kind.CONVOLUTION else 1
     channels = -(-command.output_channels // block) * block
     if Flag.SECOND not in _flags(command):
-        yield np.arange(command.weights, command.weights + channels * depth)
+        yield np.arange(command.weights, command.weights + weight_bytes(command, block))
     yield np.arange(command.parameters, command.parameters + channels * 9)
 
 
@@ -145,6 +143,16 @@ def _window(random: np.random.Generator, channels: int, shelf: Shelf) -> Command
     return replace(command, **_tensor(random, shelf, "input", height, width, channels))
 
 
+def _vectors(random: np.random.Generator, shelf: Shelf) -> Command:
+    """One to three vectors, long enough for many accesses to their weights."""
+    count, channels = _between(random, 1, 3), _between(random, 1, 700)
+    sizes = {"input_width": count, "output_width": count, "input_channels": channels}
+    ones = ("input_height", "output_height", "kernel_height", "kernel_width")
+    steps = ("stride_y", "stride_x", "dilation_y", "dilation_x")
+    command = Command(**sizes, **dict.fromkeys((*ones, *steps), 1))
+    return replace(command, **_tensor(random, shelf, "input", 1, count, channels))
+
+
 def _tensor(random: np.random.Generator, shelf: Shelf, name: str, height: int, width: int, size: int) -> dict[str, int]:
     """Base and strides of a tensor with gaps between pixels and rows, sometimes upside down."""
     pixel = size + _between(random, 0, 3)
@@ -165,9 +173,11 @@ def _output(random: np.random.Generator, shelf: Shelf, command: Command, size: i
 
 
 def _convolution(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command:
-    command = _window(random, _between(random, 1, 40), shelf)
+    dense = random.random() < 0.15
+    command = _vectors(random, shelf) if dense else _window(random, _between(random, 1, 40), shelf)
     flags = Flag(int(random.choice([0, 2, 4, 6, 8]))) | Flag(int(random.choice([0, 1, 0, 1, 16, 17, 32, 33, 48])))
-    command = replace(command, kind=Kind.CONVOLUTION, flags=flags, output_channels=_between(random, 1, 40))
+    channels = _between(random, 1, 100 if dense else 40)
+    command = replace(command, kind=Kind.CONVOLUTION, flags=flags, output_channels=channels)
     return _with_filter(random, shelf, sram, command, 4 if Flag.PIXELS in flags else 16)
 
 

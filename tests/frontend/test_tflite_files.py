@@ -255,6 +255,21 @@ def test_weights_of_four_bits(tmp_path: Path) -> None:
     assert np.unique(wanted).size > 8
 
 
+def test_a_small_code_of_an_op_may_stand_in_the_newer_field_alone(tmp_path: Path) -> None:
+    """AI Edge Quantizer writes DEQUANTIZE so."""
+    path, model = tmp_path / "model.tflite", Model()
+    model.input("x", (3, 10), 0.05, -3)
+    model.tensor("y", (3, 10), dtype="float32")
+    model.op("DEQUANTIZE", ["x"], ["y"])
+    data = bytearray(model.bytes(["y"]))
+    code: Any = tflite.Model.GetRootAs(data).OperatorCodes(0)
+    data[code._tab.Pos + code._tab.Offset(4)] = 0
+    path.write_bytes(data)
+    values = np.random.default_rng(2).integers(-128, 128, (3, 10), np.int8)
+    (got,) = run_reference(load_net_from_model(path), [values])
+    assert np.array_equal(got, values)
+
+
 def litert(path: Path) -> Any:
     interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT, an oracle, is not installed")
     made = interpreter.Interpreter(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import tflite
+from flatbuffers.number_types import Int32Flags
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.tflite.dilated import with_dilated
@@ -112,12 +113,17 @@ def _indices(vector: Any) -> tuple[int, ...]:
 
 def _kind(code: Any) -> str:
     """The name of a builtin or custom op. An op's version is ignored: it follows from the fields used."""
-    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    # The accessor of the newer field ignores small codes, which some writers store there alone.
+    slot = code._tab.Offset(_BUILTIN_CODE)
+    newer = code._tab.Get(Int32Flags, code._tab.Pos + slot) if slot else 0
+    number = max(newer, code.DeprecatedBuiltinCode())
     if number == tflite.BuiltinOperator.CUSTOM:
         return custom_kind((code.CustomCode() or b"").decode(errors="replace"))
     return _BUILTINS.get(number, f"builtin {number}")
 
 
+_BUILTIN_CODE = 10
+"""Place of the field in the table's slots."""
 _BUILTINS = {number: name for name, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)}
 _OPTIONS = {number: name for name, number in vars(tflite.BuiltinOptions).items() if isinstance(number, int)}
 
