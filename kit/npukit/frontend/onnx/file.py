@@ -17,6 +17,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.given import ops_of
+from npukit.frontend.onnx.blocks import in_blocks
 from npukit.frontend.onnx.claims import check_claims, check_inferred, check_tables, constants_of
 from npukit.frontend.onnx.fold import folded
 from npukit.frontend.onnx.importer import relax_of
@@ -47,7 +48,7 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapp
     check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
     _widen(model, path.name)
     shapes = _closed_shapes(model, input_shapes, path.name)
-    model = rewritten(folded(model, shapes, path.name), path.name)
+    model = in_blocks(rewritten(folded(model, shapes, path.name), path.name), path.name)
     _check_ops(model, path.name, custom)
     return with_output_names(relax_of(model, path.name, shapes, custom), [value.name for value in model.graph.output])
 

@@ -45,6 +45,15 @@ class Rewriting:
         self.nodes.append(helper.make_node(kind, list(inputs), [output], **attributes))
         return output
 
+    def of(self, model: onnx.ModelProto) -> onnx.ModelProto:
+        """A copy of the model with the rewritten nodes."""
+        result = onnx.ModelProto()
+        result.CopyFrom(model)
+        del result.graph.node[:]
+        result.graph.node.extend(self.nodes)
+        result.graph.initializer.extend(self.constants)
+        return result
+
     def dequantized(self, triple: Sequence[str], axis: int = 0) -> str:
         return self.node("DequantizeLinear", triple, axis=axis)
 
@@ -119,9 +128,4 @@ def rewritten(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
             raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
         except (IndexError, ValueError) as fault:
             raise NpukitError(f"{place} has too few inputs") from fault
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
-    del result.graph.node[:]
-    result.graph.node.extend(rewriting.nodes)
-    result.graph.initializer.extend(rewriting.constants)
-    return result
+    return rewriting.of(model)
