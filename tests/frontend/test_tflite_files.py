@@ -255,6 +255,20 @@ def test_weights_of_four_bits(tmp_path: Path) -> None:
     assert np.unique(wanted).size > 8
 
 
+def test_weights_with_a_scale_for_each_block(tmp_path: Path) -> None:
+    model, random, path = Model(), np.random.default_rng(7), tmp_path / "model.tflite"
+    weights, scales = random.integers(-7, 8, (5, 64), np.int8), random.uniform(0.1, 0.5, (5, 2)).astype(np.float16)
+    model.inputs.append(model.tensor("x", (1, 64), dtype="float32"))
+    model.op("FULLY_CONNECTED", ["x", model.in_blocks("w", weights, scales, 32), ""], ["y"], "FullyConnected")
+    model.tensor("y", (1, 5), dtype="float32")
+    path.write_bytes(model.bytes(["y"]))
+    data = random.normal(0, 1, (1, 64)).astype(np.float32)
+    (got,) = run_reference(load_model(path, in_float=True).net, [data])
+    wanted = data @ (weights * np.repeat(scales.astype(np.float32), 32, 1)).T
+    assert np.allclose(got, wanted, rtol=1e-5, atol=1e-4)
+    assert np.allclose(answer(litert(path, "BUILTIN"), data), wanted, atol=0.3), "LiteRT quantises the data"
+
+
 def test_a_small_code_of_an_op_may_stand_in_the_newer_field_alone(tmp_path: Path) -> None:
     """AI Edge Quantizer writes DEQUANTIZE so."""
     path, model = tmp_path / "model.tflite", Model()
@@ -270,10 +284,10 @@ def test_a_small_code_of_an_op_may_stand_in_the_newer_field_alone(tmp_path: Path
     assert np.array_equal(got, values)
 
 
-def litert(path: Path) -> Any:
+def litert(path: Path, kernels: str = "BUILTIN_REF") -> Any:
     interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT, an oracle, is not installed")
     made = interpreter.Interpreter(
-        str(path), experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF, num_threads=1
+        str(path), experimental_op_resolver_type=interpreter.OpResolverType[kernels], num_threads=1
     )
     made.allocate_tensors()
     return made

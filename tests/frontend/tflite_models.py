@@ -42,6 +42,8 @@ class Entry:
     axis: int
     value: np.ndarray | None
     variable: bool = False
+    blocks: tuple[str, int] | None = None
+    """The tensor with scales by block, and weights of a block."""
 
 
 @dataclass
@@ -104,6 +106,13 @@ class Model:
         flat = np.append(value.ravel(), [0] * (value.size % 2)).astype(np.uint8) & 15
         packed = flat[::2] | flat[1::2] << 4
         self.entries[-1] = replace(self.entries[-1], dtype="int4", value=packed)
+        return name
+
+    def in_blocks(self, name: str, value: np.ndarray, scales: np.ndarray, size: int) -> str:
+        """A 4-bit constant with a scale for each block of the last axis."""
+        self.constant(f"{name}_scales", scales)
+        self.halves(name, value, ())
+        self.entries[-1] = replace(self.entries[-1], blocks=(f"{name}_scales", size))
         return name
 
     def variable(
@@ -212,6 +221,7 @@ class _Writer(Tables):
     def _tensor(self, number: int, entry: Entry) -> int:
         name, shape = self.builder.CreateString(entry.name), self.numbers(entry.shape)
         quantization = self.quantization(entry.scales, entry.zeros, entry.axis) if entry.scales else None
+        quantization = self._blocks(*entry.blocks) if entry.blocks else quantization
         signature = self.told.signatures.get(entry.name)
         open_shape = None if signature is None else self.numbers(signature)
         tflite.TensorStart(self.builder)
@@ -225,6 +235,12 @@ class _Writer(Tables):
         if quantization is not None:
             tflite.TensorAddQuantization(self.builder, quantization)
         return tflite.TensorEnd(self.builder)
+
+    def _blocks(self, scales: str, size: int) -> int:
+        self.builder.StartObject(3)
+        for slot, (value, usual) in enumerate(((self.index[scales], 0), (-1, 0), (size, 0))):
+            self.builder.PrependInt32Slot(slot, value, usual)
+        return self.table("QuantizationParameters", DetailsType=2, Details=self.builder.EndObject())
 
     def _op(
         self, number: int, code: str, inputs: list[str], outputs: list[str], table: str, options: Mapping[str, Any]

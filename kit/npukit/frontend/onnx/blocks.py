@@ -73,8 +73,8 @@ def _blocks_of(
     zeros = np.zeros(ends[1].shape, np.int8) if len(ends) < 3 else ends[2]
     if zeros is None:
         return None
-    parts = (each.T if turned else each for each in (ends[0], ends[1], zeros))
-    return Blocks(*parts, size)
+    held, scales, zeros = (each.T if turned else each for each in (ends[0], ends[1], zeros))
+    return Blocks(held, scales, zeros, size)
 
 
 def _options(node: onnx.NodeProto) -> dict[str, int]:

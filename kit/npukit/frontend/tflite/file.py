@@ -12,6 +12,7 @@ import tflite
 from flatbuffers.number_types import Int32Flags
 
 from npukit.errors import NpukitError, first_line
+from npukit.frontend.tflite.blockwise import BLOCKWISE, Blockwise
 from npukit.frontend.tflite.dilated import with_dilated
 from npukit.frontend.tflite.fields import OpOptions, refuse_unread
 from npukit.frontend.tflite.graphs import flattened
@@ -84,7 +85,7 @@ def read_tflite(data: bytes, name: str) -> TfliteModel:
 
 def _graph(data: bytes, model: Any, graph: Any, codes: list[str], name: str) -> TfliteModel:
     refuse_unread(graph, GRAPH_FIELDS, f"{name}: its graph")
-    found, names, total = list[TfliteTensor](), 0, 0
+    found, names, total, blocks = list[TfliteTensor](), 0, 0, dict[int, Blockwise]()
     for table in _items(name, TENSORS, graph.TensorsLength(), graph.Tensors):
         tensor = _tensor(data, model, table, name)
         names += len(tensor.name)
@@ -92,7 +93,11 @@ def _graph(data: bytes, model: Any, graph: Any, codes: list[str], name: str) -> 
         total += len(tensor.quantization.scales) * SCALE_BYTES if tensor.quantization else 0
         NAMES_BYTES.check(names, name)
         TENSOR_BYTES.check(total, name)
+        if by_block := Blockwise.of(table.Quantization(), tensor.name):
+            blocks[len(found)] = by_block
         found.append(tensor)
+    for place, each in blocks.items():
+        found[place] = each.real(found[place], found)
     tensors = tuple(found)
     operators = _items(name, OPS, graph.OperatorsLength(), graph.Operators)
     ops = tuple(_op(index, op, codes, name) for index, op in enumerate(operators))
@@ -201,7 +206,8 @@ def _raw(data: bytes, buffer: Any) -> Any:
 def _quantization(parameters: Any, name: str, shape: tuple[int, ...], file: str) -> Quantization | None:
     if parameters is None:
         return None
-    refuse_unread(parameters, QUANTIZATION_FIELDS, f"{file}: the quantisation of tensor {name!r}")
+    read = QUANTIZATION_FIELDS | ({"Details", "DetailsType"} if parameters.DetailsType() == BLOCKWISE else set[str]())
+    refuse_unread(parameters, read, f"{file}: the quantisation of tensor {name!r}")
     if parameters.ScaleLength() == 0:
         return None
     scales = np.asarray(parameters.ScaleAsNumpy())
