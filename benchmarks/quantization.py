@@ -1,4 +1,4 @@
-"""Float models quantised by npukit with a hundred samples: right classes on other samples, in float and in int8.
+"""Float models quantised by npukit with a hundred samples: right classes on other samples, in float, int8 and int4.
 
 python benchmarks/quantization.py digits                # needs scikit-learn: tests on the example's test split
 python benchmarks/quantization.py kws FOLDER_OF_MODELS  # official samples of MLPerf Tiny: tests on the other 900
@@ -51,12 +51,13 @@ def right(net: Net, inputs: np.ndarray, labels: np.ndarray) -> float:
 
 
 def nets(model: Path, calibrating: np.ndarray) -> Iterator[tuple[str, Net]]:
-    """The network in float, and quantised with each choice of ranges."""
+    """The network in float, and quantised with each choice of ranges and of weights."""
     yield "float", load_model(model, in_float=True).net
     with tempfile.TemporaryDirectory() as scratch:
         data: Any = Path(scratch) / "calibration.npz"
         np.savez(data, in0=calibrating)
         yield from ((f"int8, {ranges}", load_model(model, calibration=data, ranges=ranges).net) for ranges in OMITTED)
+        yield "weights in int4", load_model(model, calibration=data, weights="int4").net
 
 
 def main() -> None:

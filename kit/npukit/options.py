@@ -51,6 +51,8 @@ class Options:
     """Layers that are also computed in float, whose results dense layers read in 16 bits."""
     ranges: str = "minmax"
     """Calibration's range of an activation: `minmax`, or `percentile` to ignore the rarest values."""
+    weights: str = "int8"
+    """Weights of a network quantised here: `int8`, or `int4` for 4 bits in each layer that bears them."""
     preprocess: tuple[str, ...] = ()
     """Declarations of the sensor's values, one an input: `uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC input=NAME`.
 

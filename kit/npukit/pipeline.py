@@ -273,6 +273,7 @@ def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str,
             in_float=options.in_float,
             keep_float=options.keep_float,
             keep_int16=options.keep_int16,
+            weights=options.weights,
             own=OwnImport(passes("relax"), passes("quantizer"), patterns),
         )
     return loaded, loops

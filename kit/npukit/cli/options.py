@@ -31,6 +31,11 @@ class Io(StrEnum):
     INT8 = "int8"
 
 
+class Weights(StrEnum):
+    INT8 = "int8"
+    INT4 = "int4"
+
+
 class Ranges(StrEnum):
     MINMAX = "minmax"
     PERCENTILE = "percentile"
@@ -159,6 +164,12 @@ class PlanOptions:
             "--ranges", metavar="|".join(Ranges), help="Range of a tensor: all values, or all except the rarest."
         ),
     ] = Ranges.MINMAX
+    weights: Annotated[
+        Weights,
+        quantisation(
+            "--weights", metavar="|".join(Weights), help="Bits of weights: 8, or 4 in each layer that bears them."
+        ),
+    ] = Weights.INT8
     preprocess: Annotated[
         list[str] | None,
         model(

@@ -29,6 +29,7 @@ from npukit.quantize.calibration import Calibration, WantedInput, load_calibrati
 from npukit.quantize.canonical import canonical
 from npukit.quantize.choose import of_range
 from npukit.quantize.floors import Floors, deep_softmaxes, floors, least_peaks
+from npukit.quantize.four_bits import four_bits
 from npukit.quantize.function import outputs, parameters
 from npukit.quantize.observe import ObservedRange, extremes, percentiles, runner
 from npukit.quantize.points import Points
@@ -39,6 +40,7 @@ from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_d
 from npukit.quantize.states import Frames, Names, choose_tied, frames, with_named_states
 from npukit.quantize.wide import Wide
 
+INT4 = "int4"
 OMITTED = {"minmax": 0.0, "percentile": 1e-4}
 """Fraction of all values that a range omits at either end."""
 
@@ -82,13 +84,14 @@ def load_model(
     in_float: bool = False,
     keep_float: Sequence[str] = (),
     keep_int16: Sequence[str] = (),
+    weights: str = "int8",
     own: OwnImport = OwnImport(),
 ) -> Loaded:
     """The network of a model file, with the declarations of inputs and outputs compiled in.
 
     A float model is quantised with the calibration data, or computed in float. The calibration data have the form of
     the network's inputs. `in_file_types`: inputs and outputs that are float in the file are float in the network too.
-    `own`: contribution of plug-ins.
+    `weights`: `int4` for 4 bits in each layer that bears them. `own`: contribution of plug-ins.
     """
     as_stored = calibration is None and not in_float
     read = import_model(path, input_shapes=input_shapes, custom=custom, dynamic=as_stored)
@@ -100,7 +103,10 @@ def load_model(
     if calibration is None and keep != KeptLayers():
         option = "--keep-float" if keep_float else "--keep-int16"
         raise NpukitError(f"{option} is for a model that is quantised here", tries=["give --calibration"])
-    loaded = _loaded(module, path, calibration, ranges, (declared, layout), in_float, keep, own)
+    if calibration is None and weights == INT4:
+        raise NpukitError("--weights int4 is for a model that is quantised here", tries=["give --calibration"])
+    aims = ranges, weights
+    loaded = _loaded(module, path, calibration, aims, (declared, layout), in_float, keep, own)
     net = with_output_names(loaded.net, output_names(module))
     net = with_states(net, [_pair(net, each) for each in states_of(module)])
     net = applied(check_net(net), declared, layout, _file_types(module, layout) if in_file_types else AS_NET)
@@ -132,7 +138,7 @@ def _loaded(
     module: IRModule,
     path: Path,
     calibration: Path | None,
-    ranges: str,
+    aims: tuple[str, str],
     sensed: tuple[Declared, Layout],
     in_float: bool,
     keep: KeptLayers,
@@ -153,7 +159,9 @@ def _loaded(
         raise NpukitError("--calibration is for int8, --float for none", tries=["give one of them"])
     wanted = [WantedInput(each.name, shape_of(each), dtype_of(each)) for each in _inputs(module)]
     data, quantizer = _model_inputs(calibration, wanted, *sensed, name), in_turn(own.quantizers)
-    return quantize_module(module, name, data, OMITTED[ranges], keep, quantizer, own.patterns)
+    ranges, weights = aims
+    narrow = weights == INT4
+    return quantize_module(module, name, data, OMITTED[ranges], keep, quantizer, own.patterns, narrow=narrow)
 
 
 def _model_inputs(
@@ -183,9 +191,13 @@ def quantize_module(
     keep: KeptLayers,
     quantizer: Quantizer,
     patterns: Patterns,
+    *,
+    narrow: bool = False,
 ) -> Loaded:
-    """Quantises a float module to an int8 network. `cut`: fraction of all values that a range omits at either end."""
+    """Quantises a float module to an int8 network. `cut`: fraction of all values that a range omits at either end.
+    `narrow`: weights of 4 bits in the layers that bear them."""
     states, points = states_of(module), Points(canonical(module), quantizer).find()
+    points.weights = four_bits(points, data, states) if narrow else {}
     order = points.in_order()
     seen = frames(points.module, [*order, outputs(points.module)[0]], data, states)
     found, lowest = _ranges(seen, points, cut)

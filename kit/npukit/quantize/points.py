@@ -32,6 +32,8 @@ class Points:
     module: IRModule
     quantizer: Quantizer = unchanged
     quantised: set[Any] = field(default_factory=set)
+    weights: dict[Any, np.ndarray] = field(default_factory=dict)
+    """Weights that replace the model's, by a linear op's result."""
     _leaves: dict[Any, Any] = field(default_factory=dict)
     _activated: dict[Any, Any] = field(default_factory=dict)
 

@@ -153,7 +153,8 @@ class _Rewriting:
         )
 
     def _weights(self, variable: Any, call: Any) -> tuple[np.ndarray, Quantization]:
-        weights = constant(call.args[1]) / self.divided.get(variable, np.float32(1))
+        weights: Any = self.points.weights.get(variable, constant(call.args[1]))
+        weights = weights / self.divided.get(variable, np.float32(1))
         if call.args[0] in self.kept and call.args[0] in self.factors:
             weights = weights * self.factors[call.args[0]][:, np.newaxis]
         axis = weight_axis(call, weights.ndim)

@@ -10,6 +10,7 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.tensor import Quantization, Tensor
+from npukit.quantize.grid import grid_of
 from npukit.quantize.observe import ObservedRange
 
 INT8_STEPS = 255
@@ -91,8 +92,10 @@ def of_activation(around: ObservedRange) -> Quantization:
 
 def of_weights(weights: np.ndarray, axis: int, least: np.ndarray) -> Quantization:
     """Symmetric int8 with a scale for each index of `axis`, none smaller than `least`. Weights that are integers in the
-    file stay exact."""
-    needed = steps_of(np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1))
+    file stay exact, and weights on a grid of 4 bits stay on the grid."""
+    rows = np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
+    grid = grid_of(rows)
+    needed = steps_of(rows) if grid is None or np.any(grid < least) else grid
     scales = np.maximum(np.maximum(needed, least), SMALLEST_SCALE).astype(np.float32)
     return Quantization(tuple(map(float, scales)), (0,) * len(scales), axis if len(scales) > 1 else None)
 
