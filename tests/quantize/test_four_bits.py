@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from float_models import node, saved, weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx.reference import ReferenceEvaluator
 
 from helpers import CHECKOUT
 from npukit.errors import NpukitError
@@ -18,6 +16,7 @@ from npukit.quantize import four_bits
 from npukit.quantize.four_bits import compensated, decibels
 from npukit.quantize.grid import grid_of
 from npukit.quantize.models import Loaded, load_model
+from oracles.onnx_runtime import run_onnx
 
 DIGITS = CHECKOUT / "examples/digits"
 
@@ -85,8 +84,7 @@ def test_the_moments_of_a_convolution_are_those_of_its_patches(
 
     monkeypatch.setattr(four_bits.Layer, "narrow", kept)
     loaded(path, tmp_path / "samples.npz")
-    evaluator = ReferenceEvaluator(onnx.load(path))
-    expected = sum(float(np.square(evaluator.run(None, {"x": case})[0]).sum()) for case in noise)
+    expected = sum(float(np.square(run_onnx(path, {"x": case})[0]).sum()) for case in noise)
     assert found == [pytest.approx(expected, rel=1e-4)]
 
 
