@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ CONVOLUTIONS = {3: ("conv1d", "NCW", "OIW"), 4: ("conv2d", "NCHW", "OIHW"), 5: (
 STEP_ATTRIBUTES = ("strides", "dilations")
 
 
+FEW_SUMS = 1024
+"""Most sums of a layer whose corrections are held for each. An image's corrections outgrow the layer's weights."""
+
 SIGN = 128
 """Difference between a number as uint8 and as int8."""
 
@@ -37,27 +41,38 @@ def conv_integer(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     strides, dilations = ([each] * (rank - 2) if isinstance(each, int) else each for each in steps)
     around = [pads] * 2 * (rank - 2) if isinstance(pads, int) else pads
 
+    groups = attr.get("group", 1)
+
     def layer(data: Any) -> Any:
         options = {"data_layout": layout, "kernel_layout": kernel_layout, "out_dtype": "int32"}
-        return getattr(operators.nn, name)(data, kernel, strides, around, dilations, attr.get("group", 1), **options)
+        parts = [
+            getattr(operators.nn, name)(data, part, strides, around, dilations, groups, **options)
+            for part in _in_int8(kernel, groups, params)
+        ]
+        return parts[0] if len(parts) == 1 else operators.subtract(*map(bb.emit, parts))
 
     reach = _moved_weights(data, zero, kernel, params)
     if reach is None:
         return layer(_centred(bb, data, zero, params, []))
-    reach = reach.sum(axis=1, dtype=np.int32)
+    reach, positions = reach.sum(axis=1, dtype=np.int32), []
     for axis, size in enumerate([int(size) for size in data.ty.shape][2:]):
         taps = np.arange(reach.shape[axis + 1]) * dilations[axis]
         end = size + around[axis + rank - 2] - taps[-1]
         places = np.arange(-around[axis], end, strides[axis])[:, None] + taps
-        reach = _met(reach, axis + 1, (places >= 0) & (places < size))
-    return _moved(bb, layer(_less_sign(bb, data)), zero, reach)
+        inside, like = np.unique((places >= 0) & (places < size), axis=0, return_inverse=True)
+        reach = np.moveaxis(np.tensordot(reach, inside.astype(np.int32), ([axis + 1], [1])), -1, axis + 1)
+        positions.append(like.ravel())
+    return _moved(bb, layer(_less_sign(bb, data)), zero, reach, positions)
 
 
-def _met(weights: np.ndarray, axis: int, inside: np.ndarray) -> np.ndarray:
-    """Sums of weights along an axis for each position of the window, without weights on padding. `inside`: for each
-    position and tap, True if the tap meets the image."""
-    positions = inside[:1] if np.all(inside == inside[0]) else inside
-    return np.moveaxis(np.tensordot(weights, positions.astype(np.int32), ([axis], [1])), -1, axis)
+def _in_int8(weights: Any, groups: int, params: Any) -> list[Any]:
+    """Constant weights as int8, or for a convolution of groups as two parts in int8, the second subtracted. Weights of
+    uint8 minus a zero point have nine bits. Other weights stay as they are."""
+    value = known(weights, params)
+    if groups == 1 or value is None or value.dtype == np.int8:
+        return [weights]
+    first = np.clip(value, -128, 127)
+    return [relax.const(part.astype(np.int8)) for part in (first, first - value)]
 
 
 def matmul_integer(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -83,11 +98,17 @@ def _less_sign(bb: Any, integers: Any) -> Any:
     return bb.emit(operators.astype(wide, "int8"))
 
 
-def _moved(bb: Any, sums: Any, zero: Any, reach: np.ndarray) -> Any:
-    """Sums corrected by the zero point. `reach`: for each sum, the total of its weights on data."""
+def _moved(bb: Any, sums: Any, zero: Any, reach: np.ndarray, positions: Sequence[np.ndarray] = ()) -> Any:
+    """Sums corrected by the zero point. `reach`: for each kind of position of the window, the total of the weights on
+    data. `positions`: the kind of each position, for each axis of an image. Positions away from the edges are alike."""
     begin = operators.subtract(operators.astype(zero, "int32"), relax.const(SIGN, "int32"))
-    amount = operators.multiply(bb.emit(operators.reshape(begin, [])), relax.const(reach, "int32"))
-    return operators.subtract(bb.emit(sums), bb.emit(amount))
+    if reach.shape[0] * prod(map(len, positions)) <= FEW_SUMS:
+        reach, positions = reach[np.ix_(range(reach.shape[0]), *positions)] if positions else reach, ()
+    amount = bb.emit(operators.multiply(bb.emit(operators.reshape(begin, [])), relax.const(reach, "int32")))
+    for axis, kinds in enumerate(positions, 1):
+        if reach.shape[axis] > 1:
+            amount = bb.emit(operators.take(amount, relax.const(kinds.astype(np.int32)), axis=axis, mode="fast"))
+    return operators.subtract(bb.emit(sums), amount)
 
 
 def _centred(bb: Any, integers: Any, zero: Any, params: Any, behind: list[int]) -> Any:
