@@ -25,7 +25,8 @@ ELSEWHERE = {
     *("DIV", "ELU", "NEG", "SQRT", "SQUARE", "EXPAND_DIMS", "SHAPE", "SQUEEZE"),
     *("ADD_N", "BROADCAST_TO", "CEIL", "COS", "CUMSUM", "EMBEDDING_LOOKUP", "FLOOR", "POW", "ROUND", "SIGN", "SIN"),
     *("GREATER_EQUAL", "LESS", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "LOG_SOFTMAX", "NOT_EQUAL", "SELECT", "SUM"),
-    *("DENSIFY", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
+    *("CONV_3D", "DENSIFY", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "ONE_HOT", "REDUCE_ALL", "REDUCE_ANY"),
+    *("SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
     *(kind for kind in CONVERTERS if kind.startswith(CUSTOM)),
 }
 """Ops missing or imprecise in LiteRT's or TFLite Micro's int8, mere changes of shape, and custom ops.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tflite
 from tflite_models import Model, lstm_model, run_litert
 
 from npukit.errors import NpukitError
@@ -70,11 +71,112 @@ def test_the_extreme_of_a_single_number_is_limited(code: str, table: str, tmp_pa
     in_float(model, tmp_path, np.array([[-2], [3], [0.5], [-1]], np.float32))
 
 
-def test_running_sums(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [3, 200])
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums(exclusive: bool, reverse: bool, length: int, tmp_path: Path) -> None:
+    model, shape = Model(), (2, length, 4)
+    names = [real_input(model, "x", shape), model.constant("axis", np.array(1, np.int32))]
+    options = {"Exclusive": exclusive, "Reverse": reverse}
+    model.op("CUMSUM", names, [model.tensor("y", shape, dtype="float32")], "Cumsum", **options)
+    in_float(model, tmp_path, np.round(reals(4, shape)))
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_one_hot_rows(axis: int, tmp_path: Path) -> None:
+    model, result = Model(), {0: (7, 2, 3), 1: (2, 7, 3), -1: (2, 3, 7)}[axis]
+    model.inputs.append(model.tensor("x", (2, 3), dtype="int32"))
+    for name, value in (("depth", np.array(7, np.int32)), ("on", np.float32(2.5)), ("off", np.float32(-1))):
+        model.constant(name, np.array(value))
+    names = ["x", "depth", "on", "off"]
+    model.op("ONE_HOT", names, [model.tensor("y", result, dtype="float32")], "OneHot", Axis=axis)
+    in_float(model, tmp_path, np.array([[0, 6, 3], [9, -1, 2]], np.int32))
+
+
+@pytest.mark.parametrize(("code", "keeps"), [("REDUCE_ANY", True), ("REDUCE_ALL", False)])
+def test_truths_over_an_axis(code: str, keeps: bool, tmp_path: Path) -> None:
+    model, result = Model(), (2, 1, 4) if keeps else (2, 4)
+    real_input(model, "x")
+    model.constant("zero", np.zeros(1, np.float32))
+    model.constant("axis", np.array([1], np.int32))
+    model.op("GREATER", ["x", "zero"], [model.tensor("above", SHAPE, dtype="bool")], "Greater")
+    model.op(code, ["above", "axis"], [model.tensor("found", result, dtype="bool")], "Reducer", KeepDims=keeps)
+    model.op("CAST", ["found"], [model.tensor("y", result, dtype="float32")], "Cast")
+    in_float(model, tmp_path, reals(5))
+
+
+@pytest.mark.parametrize("places", [(2, 3), (2, 2, 2)])
+def test_places_of_each_batch(places: tuple[int, ...], tmp_path: Path) -> None:
+    model, result = Model(), (*places, 4)
+    model.inputs.append(model.tensor("at", places, dtype="int32"))
+    real_input(model, "x")
+    model.op("GATHER", ["x", "at"], [model.tensor("y", result, dtype="float32")], "Gather", Axis=1, BatchDims=1)
+    at = np.random.default_rng(8).integers(0, 3, places, np.int32)
+    in_float(model, tmp_path, at, reals(6))
+
+
+@pytest.mark.parametrize("padding", [tflite.Padding.SAME, tflite.Padding.VALID])
+def test_a_convolution_of_volumes(padding: int, tmp_path: Path) -> None:
+    model, sides = Model(), (3, 3, 4) if padding == tflite.Padding.SAME else (2, 2, 2)
+    real_input(model, "x", (1, 5, 6, 4, 2))
+    model.constant("w", reals(2, (3, 3, 3, 2, 5)))
+    model.constant("b", reals(3, (5,)))
+    options = {"Padding": padding, "StrideD": 2, "StrideH": 2, "StrideW": 1}
+    options |= {f"Dilation{axis}Factor": 1 for axis in "DHW"}
+    model.op("CONV_3D", ["x", "w", "b"], [model.tensor("y", (1, *sides, 5), dtype="float32")], "Conv3D", **options)
+    in_float(model, tmp_path, reals(1, (1, 5, 6, 4, 2)))
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_boxes_of_little_overlap(version: int, tmp_path: Path) -> None:
+    """Results beyond the count are 0."""
+    model, random = Model(), np.random.default_rng(7)
+    corners = random.uniform(0, 1, (20, 2, 2)).astype(np.float32)
+    boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
+    names = [real_input(model, "boxes", (20, 4)), real_input(model, "scores", (20,))]
+    for name, value in (("most", np.int32(12)), ("common", np.float32(0.2)), ("least", np.float32(0.5))):
+        names.append(model.constant(name, np.array(value)))
+    results = {"places": ((12,), "int32"), "kept": ((12,), "float32"), "count": ((), "int32")}
+    if version == 4:
+        del results["kept"]
+    else:
+        names.append(model.constant("soft", np.array(0, np.float32)))
+    outputs = [model.tensor(name, shape, dtype=dtype) for name, (shape, dtype) in results.items()]
+    model.op(f"NON_MAX_SUPPRESSION_V{version}", names, outputs)
+    path, inputs = tmp_path / "model.tflite", [boxes, random.uniform(0, 1, 20).astype(np.float32)]
+    path.write_bytes(model.bytes(outputs))
+    found = run_reference(load_model(path, in_float=True).net, inputs)
+    for got, wanted in zip(found, run_litert(path, inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    assert 0 < found[-1] < 12
+
+
+def test_parts_of_no_elements(tmp_path: Path) -> None:
     model = Model()
-    names = [real_input(model, "x"), model.constant("axis", np.array(1, np.int32))]
-    model.op("CUMSUM", names, [model.tensor("y", SHAPE, dtype="float32")], "Cumsum")
-    in_float(model, tmp_path, reals(4))
+    real_input(model, "x")
+    model.constant("sizes", np.array([0, 3, 0], np.int32))
+    model.constant("axis", np.array(1, np.int32))
+    model.constant("none", np.zeros((2, 0, 4), np.float32))
+    parts = [model.tensor(name, (2, size, 4), dtype="float32") for name, size in (("a", 0), ("b", 3), ("c", 0))]
+    model.op("SPLIT_V", ["x", "sizes", "axis"], parts, "SplitV", NumSplits=3)
+    joined = ["none", *parts, "b"]
+    model.op("CONCATENATION", joined, [model.tensor("y", (2, 6, 4), dtype="float32")], "Concatenation", Axis=1)
+    in_float(model, tmp_path, reals(1))
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+def test_a_constant_output(quantised: bool, tmp_path: Path) -> None:
+    """As the anchors of a detector."""
+    model, path = Model(), tmp_path / "model.tflite"
+    real_input(model, "x")
+    model.op("RELU", ["x"], [model.tensor("y", SHAPE, dtype="float32")])
+    anchors = model.constant("anchors", reals(2, (5, 4)))
+    path.write_bytes(model.bytes([anchors, "y"]))
+    np.savez(tmp_path / "samples.npz", in0=reals(3, (20, *SHAPE)))
+    samples = tmp_path / "samples.npz" if quantised else None
+    net = load_model(path, calibration=samples, in_float=not quantised).net
+    values = [each.astype(np.int8) if quantised else each for each in [np.round(reals(1))]]
+    assert np.array_equal(run_reference(net, values)[0], reals(2, (5, 4)))
 
 
 @pytest.mark.parametrize("code", ["FLOOR_DIV", "FLOOR_MOD"])

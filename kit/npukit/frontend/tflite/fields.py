@@ -38,7 +38,7 @@ ENUMERATIONS: Mapping[str, type] = {
 TABLES: Mapping[str, str] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), "Pool2D"),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), "MaximumMinimum"),
-    **dict.fromkeys(("MEAN", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), "Reducer"),
+    **dict.fromkeys(("MEAN", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), "Reducer"),
     "L2_NORMALIZATION": "L2Norm",
 }
 """Prefixes of the names of options tables, by op, where the op's own name is not the prefix."""

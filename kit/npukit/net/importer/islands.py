@@ -72,6 +72,8 @@ TAKE_NUMBERS = frozenset(
 )
 """Operators into which TVM can compile a scalar constant."""
 
+COPIED = "the model's output is constant"
+"""Reason recorded in an op that copies a constant."""
 GIVEN = "it is given as C"
 """Reason recorded in an op given as C code."""
 MOST_OPERATORS = 50
@@ -126,6 +128,8 @@ class Islands:
         elif callee(value) in RESHAPES and isinstance(value.args[0], relax.Var):
             source = self.variable(value.args[0])
             missing, make = [source], lambda: self._reshaped(value, self._tensors[source])
+        elif isinstance(value, Constant):
+            missing, make = [], lambda: self._copied(value)
         elif is_given(value):
             missing, make = self._read_by(value), lambda: self._given(value)
         else:
@@ -141,6 +145,18 @@ class Islands:
         """The variables read by an op given as C code."""
         values = map(self.variable, call.args[1].fields)
         return [each for each in values if not isinstance(resolve(each, self.walk.definitions), Constant)]
+
+    def _copied(self, value: Any) -> AxesView:
+        """Add an op that copies a constant to an output of the model. An op reads at least one activation: the first
+        input, which has no effect."""
+        name, (first, *_) = self.walk.assembly.new_name("copy"), self.module["main"].params
+        source = self.walk.assembly.constant(f"{name}_constant", value.value.numpy(), None)
+        output = Tensor(name, shape_of(value), dtype_of(value))
+        size = prod(output.shape)
+        code = f"(void)p0;\nfor (int32_t at = 0; at < {size}; ++at) {{\n    output[at] = p1[at];\n}}\n"
+        attributes = TvmCode("copy", code, 0, COPIED, cycles=8 * size, given=True)
+        read = self.walk.views[first].name, source
+        return AxesView(self.walk.assembly.op(name, attributes, read, output), straight(len(output.shape)))
 
     def _given(self, call: Any) -> AxesView:
         """Add an op given as C code."""

@@ -12,6 +12,7 @@ import numpy as np
 from tvm import relax, te, tirx
 from tvm.ir import Op
 
+from npukit.net.importer.legal import sums
 from npukit.net.places import RATIOS
 
 Loops = Callable[[relax.BlockBuilder, Any], Any]
@@ -126,6 +127,7 @@ def _transposed(
 
 
 OWN: Mapping[str, Loops] = {
+    "relax.cumsum": own("relax.cumsum")(sums.cumsum),
     "relax.image.resize2d": resize2d,
     "relax.nn.conv2d_transpose": conv2d_transpose,
 }
