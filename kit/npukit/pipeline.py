@@ -94,7 +94,7 @@ BUILD_ID_BYTES = 16
 PLANS, MORE_MISSING = 3, 512
 """`PLANS`: plans of a network whose linked programs are larger than predicted. `MORE_MISSING`: bytes that each further
 plan leaves free beyond the shortage of the first failing image, as another image may lack more."""
-TOLD = ("dead_channels", "quantization", "accuracy", PLANNED_FOR)
+TOLD = ("dead_channels", "remarks", "quantization", "accuracy", PLANNED_FOR)
 """Keys of the summary about the import of the model, kept when a folder is built again from its net."""
 
 
@@ -241,6 +241,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     removed = removed_channels(whole, pruned)
     told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in removed.items()]}
     told |= loaded.report.to_json() if loaded.report else {}
+    told |= {"remarks": list(loaded.remarks)} if loaded.remarks else {}
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(whole), *shared)
 
 

@@ -253,6 +253,15 @@ def test_an_lstm_of_one_step_goes_on_from_frame_to_frame(time_major: bool, tmp_p
         np.testing.assert_allclose(values[net.outputs[0]], wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("steps", "count"), [(5, 1), (1, 0)])
+def test_the_user_is_told_of_a_state_that_begins_anew(steps: int, count: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(lstm_model(steps=steps)[0].bytes(["y"]))
+    remarks = load_model(path, in_float=True).remarks
+    assert len(remarks) == count
+    assert all("its state is zero at the begin of each frame" in remark for remark in remarks)
+
+
 @pytest.mark.parametrize(
     ("place", "shape", "said"),
     [(9, (3,), "peepholes"), (16, (2, 3), "a projection"), (20, (3,), "it normalises its gates")],

@@ -64,6 +64,7 @@ def _remarks(summary: dict[str, Any]) -> Iterator[str]:
         yield f"kernels chosen for speed have {sizes}; --objective memory chooses the smallest"
     if trials := summary.get("energy_trials"):
         yield from ("plans compared for energy:", *(f"  {trial}" for trial in trials))
+    yield from summary.get("remarks", ())
     if states := summary.get("states"):
         yield f"keeps state {_ends(states)} between frames, so frames come in order; a reset clears it"
 

@@ -55,7 +55,7 @@ def spelled(shape: Sequence[int]) -> str:
     return "x".join(str(size or "?") for size in shape)
 
 
-ATTRIBUTE, OUTPUTS = "npukit.states", "npukit.outputs"
+ATTRIBUTE, OUTPUTS, REMARKS = "npukit.states", "npukit.outputs", "npukit.remarks"
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,3 +87,13 @@ def with_output_names(module: IRModule, names: Sequence[str]) -> IRModule:
 def output_names(module: Any) -> list[str]:
     """The file's output names; empty if the module has none."""
     return [str(name) for name in module.attrs[OUTPUTS]] if module.attrs and OUTPUTS in module.attrs else []
+
+
+def with_remarks(module: IRModule, remarks: Sequence[str]) -> IRModule:
+    """The module with remarks on the import for the user."""
+    return module.with_attr(REMARKS, list(remarks)) if remarks else module
+
+
+def remarks_of(module: Any) -> tuple[str, ...]:
+    """The remarks on the import."""
+    return tuple(map(str, module.attrs[REMARKS])) if module.attrs and REMARKS in module.attrs else ()

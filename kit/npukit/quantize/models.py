@@ -17,7 +17,7 @@ from npukit.application.inputs import by_name, real_numbers, sensor_shape
 from npukit.dump import dumped
 from npukit.errors import NpukitError, nearest
 from npukit.frontend.models import import_model, layout_of, name_of
-from npukit.frontend.shapes import InputShapes, StatePair, output_names, states_of
+from npukit.frontend.shapes import InputShapes, StatePair, output_names, remarks_of, states_of
 from npukit.net.check import check_net
 from npukit.net.importer import is_dynamic, is_float, net_and_views, net_from_relax
 from npukit.net.importer.expressions import dtype_of, shape_of
@@ -65,10 +65,11 @@ class KeptLayers:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model as a Net. `report`: present if npukit quantised the model."""
+    """A model as a Net. `report`: present if npukit quantised the model. `remarks`: on the import, for the user."""
 
     net: Net
     report: Report | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def load_model(
@@ -110,7 +111,7 @@ def load_model(
     net = with_output_names(loaded.net, output_names(module))
     net = with_states(net, [_pair(net, each) for each in states_of(module)])
     net = applied(check_net(net), declared, layout, _file_types(module, layout) if in_file_types else AS_NET)
-    return replace(loaded, net=net)
+    return replace(loaded, net=net, remarks=remarks_of(module))
 
 
 def _pair(net: Net, state: StatePair) -> Pair:

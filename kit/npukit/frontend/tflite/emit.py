@@ -23,6 +23,7 @@ from npukit.frontend.shapes import (
     spelled,
     with_batch,
     with_output_names,
+    with_remarks,
     with_states,
 )
 from npukit.frontend.tflite.fields import Operands
@@ -171,6 +172,7 @@ def emit_module(model: TfliteModel, converters: Converters, name: str, input_sha
     read: Any = relax.transform.DeadCodeElimination(["main"])(builder.finalize())
     named = with_output_names(builder.titled(read), [model.tensors[index].name for index in model.outputs])
     first, last = len(taken) - len(model.states), len(model.outputs) - len(model.states)
+    named = with_remarks(named, model.remarks)
     return with_states(named, [StatePair(first + at, last + at, s.initial) for at, s in enumerate(model.states)])
 
 

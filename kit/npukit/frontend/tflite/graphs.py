@@ -22,6 +22,7 @@ OWN = b"state"
 SVDF_STATE = 4
 LSTM, LSTM_STATES = "UNIDIRECTIONAL_SEQUENCE_LSTM", (18, 19)
 """Inputs with the states of SVDF and of LSTM. An LSTM keeps states only if a frame is one step of its sequence."""
+BEGINS = "its state is zero at the begin of each frame, a whole sequence; TFLite keeps the state until it is reset"
 ABSENT = -1
 COUNTERS = 16
 """Most elements of an integer tensor computed while graphs are merged."""
@@ -56,6 +57,7 @@ class _Flat:
     constants: dict[tuple[int, int], int] = field(default_factory=dict)
     """The number of each constant, by graph and by number in this graph. A graph may be inlined several times."""
     walked: int = 0
+    remarks: list[str] = field(default_factory=list)
 
     def enter(self, graph: TfliteModel, given: Mapping[int, int]) -> list[int]:
         """The numbers of a graph's tensors. `given`: numbers that are already known."""
@@ -194,7 +196,10 @@ class _Flat:
         """The op with states kept: an LSTM's of a single step, or a custom op's implicit states as last inputs."""
         if op.kind == LSTM:
             shape, time = self.tensors[op.inputs[0]].shape, 0 if op.options.of(op.kind)["TimeMajor"] else 1
-            return self._remembering(op, LSTM_STATES) if len(shape) == 3 and shape[time] == 1 else op
+            if len(shape) == 3 and shape[time] == 1:
+                return self._remembering(op, LSTM_STATES)
+            self.remarks.append(f"{self._place(op)}: {BEGINS}")
+            return op
         states = states_of(op, self.tensors[op.inputs[0]]) if op.kind in STATEFUL else []
         first, places = len(self.tensors), range(len(op.inputs), len(op.inputs) + len(states))
         self.tensors += states
@@ -227,7 +232,7 @@ class _Flat:
         )
         inputs = (*(numbers[index] for index in main.inputs), *(state.input for state in states))
         outputs = (*(self._numbered(index, numbers) for index in main.outputs), *(state.output for state in states))
-        return TfliteModel(tuple(self.tensors), tuple(self.ops), inputs, outputs, states)
+        return TfliteModel(tuple(self.tensors), tuple(self.ops), inputs, outputs, states, tuple(self.remarks))
 
     def _held_first(self, variable: Variable, begins: int) -> np.ndarray:
         """A variable's initial value: as assigned once, else real zeros for an op's state and zero bytes for others."""

@@ -71,13 +71,14 @@ def options_of(op: TfliteOp) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TfliteModel:
-    """A graph. `states` refer to tensors, which are the last of the inputs and outputs."""
+    """A graph. `states` refer to tensors, which are the last of the inputs and outputs. `remarks`: for the user."""
 
     tensors: tuple[TfliteTensor, ...]
     ops: tuple[TfliteOp, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     states: tuple[StatePair, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def check_numbers(model: TfliteModel) -> None:
