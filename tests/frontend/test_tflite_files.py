@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import tflite
-from tflite_models import LSTM_SCALES, LSTM_UNITS, LSTM_WIDTH, Model, int8_lstm, ring
+from tflite_models import LSTM_SCALES, LSTM_UNITS, LSTM_WIDTH, Model, int8_lstm, ring, run_litert
 
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
@@ -382,3 +382,46 @@ def test_a_choice_between_integers_of_different_scales_is_refused(tmp_path: Path
     (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
     with pytest.raises(NpukitError, match=r"\('b'\) and steps of .* \('y'\): SELECT\w* copies them"):
         load_model(tmp_path / "model.tflite")
+
+
+def test_op_codes_without_the_deprecated_field(tmp_path: Path) -> None:
+    """As AI Edge Quantizer writes them."""
+    model = Model()
+    model.input("x", (1, 4), 0.05)
+    model.op("RELU", ["x"], [model.tensor("y", (1, 4), 0.05, -128)])
+    data = bytearray(model.bytes(["y"]))
+    table = cast(Any, tflite.Model.GetRootAs(data)).OperatorCodes(0)._tab
+    data[table.Pos + table.Offset(4)] = 0
+    (tmp_path / "model.tflite").write_bytes(data)
+    assert len(load_model(tmp_path / "model.tflite").net.ops) == 1
+
+
+def test_declared_sizes_do_not_bind_in_a_model_of_open_sizes(tmp_path: Path) -> None:
+    """AI Edge Quantizer adds tensors with the converter's default sizes, and does not mark them as open."""
+    model = Model()
+    model.inputs.append(model.tensor("x", (1, 4), dtype="float32"))
+    model.constant("twice", np.array([2, 1], np.int32))
+    model.op("TILE", ["x", "twice"], [model.tensor("both", (1, 4), dtype="float32")], "Tile")
+    model.op("QUANTIZE", ["both"], [model.tensor("y", (1, 4), 0.05)])
+    model.signatures |= {"x": (-1, 4), "both": (-1, 4)}
+    (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
+    net = load_model(tmp_path / "model.tflite").net
+    assert net.tensor(net.outputs[0]).shape == (2, 4)
+
+
+def test_depthwise_weights_behind_a_dequantize(tmp_path: Path) -> None:
+    """Weight-only quantisation."""
+    model, random = Model(), np.random.default_rng(3)
+    model.inputs.append(model.tensor("x", (1, 6, 5, 4), dtype="float32"))
+    model.constant("w", random.integers(-127, 128, (1, 3, 3, 4)).astype(np.int8), [0.01, 0.02, 0.03, 0.04], axis=3)
+    model.op("DEQUANTIZE", ["w"], [model.tensor("real", (1, 3, 3, 4), dtype="float32")])
+    options = {"Padding": VALID, "StrideH": 1, "StrideW": 1, "DepthMultiplier": 1}
+    options |= {"DilationHFactor": 1, "DilationWFactor": 1}
+    result = model.tensor("y", (1, 4, 3, 4), dtype="float32")
+    model.op("DEPTHWISE_CONV_2D", ["x", "real"], [result], "DepthwiseConv2D", **options)
+    path, data = tmp_path / "model.tflite", random.normal(0, 1, (1, 6, 5, 4)).astype(np.float32)
+    path.write_bytes(model.bytes(["y"]))
+    np.savez(tmp_path / "samples.npz", in0=random.normal(0, 1, (20, 1, 6, 5, 4)).astype(np.float32))
+    (got,), (wanted,) = run_reference(load_model(path, in_float=True).net, [data]), run_litert(path, [data])
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    assert [op.kind for op in load_model(path, calibration=tmp_path / "samples.npz").net.ops] == ["depthwise_conv2d"]

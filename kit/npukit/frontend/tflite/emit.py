@@ -191,9 +191,13 @@ def _take_inputs(emitter: Emitter, name: str, input_shapes: InputShapes) -> None
 
 
 def _opened(model: TfliteModel, input_shapes: InputShapes) -> TfliteModel:
-    """The model with its open sizes as 0, if the user gives an input another shape than the default."""
+    """The model with its open sizes as 0, if the user gives an input another shape than the default. If any input is
+    open, declarations without open sizes do not bind, because quantisers add tensors of default sizes."""
     fixed = fixed_values(input_shapes)
     inputs = [model.tensors[index] for index in model.inputs]
+    if any(0 in each.open for each in inputs):
+        loose = [replace(each, has_shape=each.has_shape and 0 in each.open) for each in model.tensors]
+        model = replace(model, tensors=tuple(loose))
     if all(input_shapes.get(each.name, each.shape) == each.shape for each in inputs if each.name not in fixed):
         return model
     return replace(model, tensors=tuple(replace(each, shape=each.open or each.shape) for each in model.tensors))

@@ -52,7 +52,11 @@ def depthwise_conv_2d(emitter: Emitter, op: TfliteOp) -> None:
     op.options.check_count("DepthMultiplier", channels // shape[3])
     padding = padding_of(op, shape[1:3], (height, width), strides, dilation)
     # 1HWO as OHW1, the layout of Relax's grouped convolution
-    weights = dequantized_as(emitter, op.inputs[1], emitter.constant(op.inputs[1]).transpose(3, 1, 2, 0))
+    known, order = emitter.known(op.inputs[1]), (3, 1, 2, 0)
+    if known is None:
+        weights = emitter.emit(operators.permute_dims(emitter.real(op.inputs[1]), order))
+    else:
+        weights = dequantized_as(emitter, op.inputs[1], known.transpose(order))
     finish(emitter, op, _convolve(data, weights, strides, padding, dilation, shape[3]))
 
 
