@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import tflite
+from flatbuffers import flexbuffers
 from tflite_models import LSTM_SCALES, LSTM_UNITS, LSTM_WIDTH, Model, int8_lstm, ring, run_litert
 
 from npukit.errors import NpukitError
@@ -425,3 +426,24 @@ def test_depthwise_weights_behind_a_dequantize(tmp_path: Path) -> None:
     (got,), (wanted,) = run_reference(load_model(path, in_float=True).net, [data]), run_litert(path, [data])
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
     assert [op.kind for op in load_model(path, calibration=tmp_path / "samples.npz").net.ops] == ["depthwise_conv2d"]
+
+
+def test_a_composite_op_is_the_graph_that_computes_it(tmp_path: Path) -> None:
+    """As LiteRT's converter of PyTorch writes norms and attention. Two ops share a graph."""
+    model, inner = Model(), Model()
+    for name, tensor in (("a", inner), ("x", model)):
+        tensor.inputs.append(tensor.tensor(name, (2, 3), dtype="float32"))
+    inner.constant("half", np.array(0.5, np.float32))
+    inner.op("MUL", ["a", "half"], [inner.tensor("b", (2, 3), dtype="float32")], "Mul")
+    inner.op("EXP", ["b"], [inner.tensor("c", (2, 3), dtype="float32")])
+    graph = model.subgraph(inner, ["c"])
+    for source, made in (("x", "m"), ("m", "y")):
+        model.tensor(made, (2, 3), dtype="float32")
+        options = {"Name": "odml.halved", "DecompositionSubgraphIndex": graph}
+        options |= {"CompositeAttributes": bytes(flexbuffers.Dumps({}))}
+        model.op("STABLEHLO_COMPOSITE", [source], [made], "StableHLOComposite", **options)
+    path, data = tmp_path / "model.tflite", np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    path.write_bytes(model.bytes(["y"]))
+    (got,) = run_reference(load_model(path, in_float=True).net, [data])
+    np.testing.assert_allclose(got, np.exp(np.exp(data / 2) / 2), rtol=1e-6)
+    np.testing.assert_allclose(got, run_litert(path, [data])[0], rtol=1e-6)

@@ -198,6 +198,10 @@ class _Writer(Tables):
         self.index: dict[str, int] = {}
         self.first_code = self.first_buffer = 0
 
+    def options(self, table: str, options: Mapping[str, Any]) -> int:
+        vectors = {key: self.builder.CreateByteVector(each) for key, each in options.items() if isinstance(each, bytes)}
+        return super().options(table, {**options, **vectors})
+
     def finish(self, outputs: Sequence[str]) -> bytes:
         ends = [outputs, *(results for _, results in self.told.graphs)]
         kinds = [op[0].partition(" ") for graph in self.graphs for op in graph.ops]
@@ -252,7 +256,10 @@ class _Writer(Tables):
         tflite.OperatorAddOpcodeIndex(self.builder, self.first_code + number)
         tflite.OperatorAddInputs(self.builder, ends[0])
         tflite.OperatorAddOutputs(self.builder, ends[1])
-        if fields is not None:
+        if fields is not None and table == "StableHLOComposite":
+            tflite.OperatorAddBuiltinOptions2Type(self.builder, tflite.BuiltinOptions2.StableHLOCompositeOptions)
+            tflite.OperatorAddBuiltinOptions2(self.builder, fields)
+        elif fields is not None:
             tflite.OperatorAddBuiltinOptionsType(self.builder, getattr(tflite.BuiltinOptions, f"{table}Options"))
             tflite.OperatorAddBuiltinOptions(self.builder, fields)
         if custom is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tflite
@@ -15,7 +15,7 @@ from npukit.errors import NpukitError, first_line
 from npukit.frontend.tflite.blockwise import BLOCKWISE, Blockwise
 from npukit.frontend.tflite.dilated import with_dilated
 from npukit.frontend.tflite.fields import OpOptions, refuse_unread
-from npukit.frontend.tflite.graphs import flattened
+from npukit.frontend.tflite.graphs import COMPOSITE, flattened
 from npukit.frontend.tflite.model import (
     CUSTOM,
     TfliteModel,
@@ -57,6 +57,7 @@ OP_FIELDS = frozenset(
     )
 )
 STATE_FIELDS = frozenset(("Intermediates",))
+COMPOSITE_FIELDS = frozenset(("BuiltinOptions2", "BuiltinOptions2Type"))
 """Fields of each kind of table that are read or do not affect the computation. Other fields are refused."""
 
 
@@ -140,6 +141,7 @@ def _op(index: int, op: Any, codes: list[str], file: str) -> TfliteOp:
     place = f"{file}: op {index} ({kind})"
     OPERANDS.check(max(op.InputsLength(), op.OutputsLength()), place)
     extra = {"CustomOptions"} if kind.startswith(CUSTOM) else STATE_FIELDS if "LSTM" in kind else set[str]()
+    extra |= COMPOSITE_FIELDS if kind == COMPOSITE else set()
     refuse_unread(op, OP_FIELDS | extra, place)
     if "LSTM" not in kind and np.any(op.MutatingVariableInputsAsNumpy()):
         raise NpukitError(f"{place} changes its inputs, which npukit does not read")
@@ -149,6 +151,9 @@ def _op(index: int, op: Any, codes: list[str], file: str) -> TfliteOp:
             raise ValueError(f"an op's options are of type {number}, which TFLite does not define")
         options = getattr(tflite, _OPTIONS[number])()
         options.Init(table.Bytes, table.Pos)
+    if kind == COMPOSITE and (newer := op.BuiltinOptions2()) is not None:
+        options = cast(Any, tflite).StableHLOCompositeOptions()
+        options.Init(newer.Bytes, newer.Pos)
     ends = _indices(op.InputsAsNumpy()), _indices(op.OutputsAsNumpy())
     return TfliteOp(index, kind, *ends, OpOptions(options), bytes(_indices(op.CustomOptionsAsNumpy())))
 

@@ -23,6 +23,7 @@ SVDF_STATE = 4
 LSTM, LSTM_STATES = "UNIDIRECTIONAL_SEQUENCE_LSTM", (18, 19)
 """Inputs with the states of SVDF and of LSTM. An LSTM keeps states only if a frame is one step of its sequence."""
 BEGINS = "its state is zero at the begin of each frame, a whole sequence; TFLite keeps the state until it is reset"
+COMPOSITE = "STABLEHLO_COMPOSITE"
 ABSENT = -1
 COUNTERS = 16
 """Most elements of an integer tensor computed while graphs are merged."""
@@ -83,10 +84,10 @@ class _Flat:
     def _add(self, op: TfliteOp, depth: int) -> None:
         """Adds an op, or resolves a branch, a loop or an op on variables."""
         match op.kind:
-            case "IF" | "WHILE":
+            case "IF" | "WHILE" | "STABLEHLO_COMPOSITE":
                 if depth == DEEPEST:
-                    raise NpukitError(f"{self._place(op)}: branches lie more than {DEEPEST} deep in each other")
-                (self._branch if op.kind == "IF" else self._loop)(op, depth)
+                    raise NpukitError(f"{self._place(op)}: graphs lie more than {DEEPEST} deep in each other")
+                {"IF": self._branch, "WHILE": self._loop, COMPOSITE: self._composite}[op.kind](op, depth)
             case "CALL_ONCE":
                 self._call_once(op)
             case "VAR_HANDLE":
@@ -153,6 +154,11 @@ class _Flat:
         numbers = self.enter(graph, dict(zip(graph.inputs, given, strict=True)))
         self.run(graph, numbers, depth + 1)
         return [self._numbered(index, numbers) for index in graph.outputs]
+
+    def _composite(self, op: TfliteOp, depth: int) -> None:
+        """Inlines the graph that computes a composite op. Name and attributes are for runtimes that know the op."""
+        graph = self.graph(op, "DecompositionSubgraphIndex")
+        self.same.update(zip(op.outputs, self._inline(op, graph, op.inputs, depth), strict=True))
 
     def _branch(self, op: TfliteOp, depth: int) -> None:
         """Inlines the selected branch; with an unknown condition both branches, and selects each result."""
