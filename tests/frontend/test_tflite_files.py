@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -383,18 +383,6 @@ def test_a_choice_between_integers_of_different_scales_is_refused(tmp_path: Path
     (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
     with pytest.raises(NpukitError, match=r"\('b'\) and steps of .* \('y'\): SELECT\w* copies them"):
         load_model(tmp_path / "model.tflite")
-
-
-def test_op_codes_without_the_deprecated_field(tmp_path: Path) -> None:
-    """As AI Edge Quantizer writes them."""
-    model = Model()
-    model.input("x", (1, 4), 0.05)
-    model.op("RELU", ["x"], [model.tensor("y", (1, 4), 0.05, -128)])
-    data = bytearray(model.bytes(["y"]))
-    table = cast(Any, tflite.Model.GetRootAs(data)).OperatorCodes(0)._tab
-    data[table.Pos + table.Offset(4)] = 0
-    (tmp_path / "model.tflite").write_bytes(data)
-    assert len(load_model(tmp_path / "model.tflite").net.ops) == 1
 
 
 def test_declared_sizes_do_not_bind_in_a_model_of_open_sizes(tmp_path: Path) -> None:
