@@ -112,6 +112,18 @@ def test_silu_is_one_table(tmp_path: Path) -> None:
     assert [op.kind for op in compared(graph, tmp_path, x=int8(6, *SHAPE)).ops] == ["lookup"]
 
 
+@pytest.mark.parametrize("kind", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"])
+def test_a_choice_by_a_comparison_with_a_number_is_one_table(kind: str, tmp_path: Path) -> None:
+    graph = Graph()
+    for name, value in (("limit", 0.4), ("slope", 0.1)):
+        graph.constant(name, np.array(value, np.float32))
+    graph.node("Mul", [graph.dequantized("x", 0.04, 9), "slope"], "a")
+    graph.node(kind, ["x_real", "limit"], "c")
+    graph.node("Where", ["c", "x_real", "a"], "r")
+    graph.quantized("r", 0.03, -20, "y")
+    assert [op.kind for op in compared(graph, tmp_path, x=int8(6, *SHAPE)).ops] == ["lookup"]
+
+
 def test_prelu(tmp_path: Path) -> None:
     graph = Graph()
     graph.constant("s", int8(7, 4, 1, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,10 @@ Operand = AxesView | IntegerConstant
 
 
 def select(walk: Walk, site: Site) -> AxesView:
-    """Import a select. Both operands get the output's quantisation; the condition is a separate tensor."""
+    """Import a select: a lookup table if all is computed from one tensor. Otherwise both operands get the output's
+    quantisation, and the condition is a separate tensor."""
+    with suppress(NpukitError):
+        return lookup(walk, site)
     condition, *rest = site.core.args
     operands = [_operand(walk, argument) for argument in rest]
     first, second = (each and requantized(walk, each, site.quantization) for each in operands)

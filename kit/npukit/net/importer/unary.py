@@ -33,7 +33,8 @@ MOST_LOOKUPS = 100
 _erf = np.vectorize(erf, otypes=[np.float64])
 
 _SAME_IN_NUMPY = (
-    "abs add ceil cos divide exp floor maximum minimum multiply negative power sin sqrt square subtract tanh"
+    "abs add ceil cos divide equal exp floor greater greater_equal less less_equal logical_and logical_not logical_or "
+    "maximum minimum multiply negative not_equal power sin sqrt square subtract tanh where"
 )
 FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
     **{name: getattr(np, name) for name in _SAME_IN_NUMPY.split()},
