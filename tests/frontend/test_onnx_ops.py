@@ -124,6 +124,29 @@ def test_a_choice_by_a_comparison_with_a_number_is_one_table(kind: str, tmp_path
     assert [op.kind for op in compared(graph, tmp_path, x=int8(6, *SHAPE)).ops] == ["lookup"]
 
 
+@pytest.mark.parametrize("shape", [(4, 1, 1), (5,), (1, 1, 6, 1)])
+def test_arithmetic_with_real_numbers_by_channel_is_a_filter(shape: tuple[int, ...], tmp_path: Path) -> None:
+    graph = Graph()
+    for name, low, high in (("gains", -2.0, 2.0), ("means", -1.0, 1.0)):
+        graph.constant(name, np.random.default_rng(1).uniform(low, high, shape).astype(np.float32))
+    graph.node("Sub", [graph.dequantized("x", 0.04, 9), "means"], "a")
+    graph.node("Mul", ["a", "gains"], "r")
+    graph.quantized("r", 0.05, -20, "y")
+    kinds = [op.kind for op in compared(graph, tmp_path, x=int8(6, *SHAPE)).ops]
+    assert kinds.count("depthwise_conv2d") == 1
+    assert {*kinds} <= {"depthwise_conv2d", "transpose"}
+
+
+def test_a_function_by_channel_is_a_table_for_each(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("gains", np.random.default_rng(1).uniform(0.5, 2, (4, 1, 1)).astype(np.float32))
+    graph.node("Mul", [graph.dequantized("x", 0.04, 9), "gains"], "a")
+    graph.node("Sigmoid", ["a"], "r")
+    graph.quantized("r", 1 / 256, -128, "y")
+    net = compared(graph, tmp_path, x=int8(6, *SHAPE))
+    assert "lookup" in [op.kind for op in net.ops]
+
+
 def test_prelu(tmp_path: Path) -> None:
     graph = Graph()
     graph.constant("s", int8(7, 4, 1, 1))

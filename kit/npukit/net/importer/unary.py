@@ -10,10 +10,12 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView
+from npukit.net.importer.by_channel import filtered
 from npukit.net.importer.expressions import callee, constant_value, resolve
 from npukit.net.importer.site import Site
 from npukit.net.ops import Lookup
 from npukit.net.tables import (
+    EVERY,
     abs_table,
     float_table,
     hard_swish_table,
@@ -74,14 +76,28 @@ def number(expression: Any) -> float:
 
 def lookup(walk: Walk, site: Site) -> AxesView:
     """Import an expression of one dequantised tensor as a lookup table."""
-    views = (walk.operand(part) for part in _parts(walk, site.core) if _scalar(walk, part) is None)
+    views = (walk.operand(part) for part in _parts(walk, site.core) if _constant(walk, part) is None)
     leaves = [view for view in views if view is not None]
     if len({view.name for view in leaves}) != 1:
         raise NpukitError("it is computed in float from several tensors; between two quantisations npukit takes one op")
     source = walk.assembly.quantization(leaves[0].name)
     assert source is not None
+    if any(_is_by_channel(walk, part) for part in _parts(walk, site.core)):
+        return filtered(walk, site, leaves[0], _by_channel(walk, site, source))
     table = np.clip(_table(walk, site, source), *site.clamp)
     return tabulated(walk, site, leaves[0], table)
+
+
+def _is_by_channel(walk: Walk, part: Any) -> bool:
+    value = _constant(walk, part)
+    return value is not None and value.size > 1
+
+
+def _by_channel(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
+    """The real results of all bytes in the first axis, with the axes of the model behind it."""
+    real = ((EVERY - source.zero_point) * source.scale).astype(np.float64)
+    with np.errstate(all="ignore"):
+        return _evaluated(walk, site.core, real.reshape(-1, *(1,) * len(site.shape)))
 
 
 def tabulated(walk: Walk, site: Site, view: AxesView, table: np.ndarray) -> AxesView:
@@ -131,7 +147,7 @@ def _parts(walk: Walk, core: Any) -> list[Any]:
 
 def _reads(walk: Walk, part: Any) -> list[Any]:
     """The operands of a call; none for a number or a tensor."""
-    if _scalar(walk, part) is not None or walk.operand(part) is not None:
+    if _constant(walk, part) is not None or walk.operand(part) is not None:
         return []
     name = callee(part)
     if name not in FUNCTIONS and name not in WITH_ATTRIBUTES:
@@ -140,19 +156,21 @@ def _reads(walk: Walk, part: Any) -> list[Any]:
     return [resolve(argument, walk.definitions) for argument in arguments]
 
 
-def _scalar(walk: Walk, expression: Any) -> np.ndarray | None:
-    """The value of a scalar constant, else None."""
+def _constant(walk: Walk, expression: Any) -> np.ndarray | None:
+    """The value of a constant with at most one axis of several numbers, else None."""
     constant = walk.constant(expression)
     value = constant.real if constant else constant_value(expression, walk.definitions)
-    return np.float32(value.item()) if value is not None and value.size == 1 else None  # type: ignore[return-value]
+    if value is None or value.size != max(value.shape, default=1):
+        return None
+    return np.asarray(value.item() if value.size == 1 else value, np.float32)
 
 
 def _evaluated(walk: Walk, core: Any, real: np.ndarray) -> np.ndarray:
     values: dict[Any, np.ndarray] = {}
     for part in (parts := _parts(walk, core)):
-        scalar, name = _scalar(walk, part), callee(part)
-        if scalar is not None or walk.operand(part) is not None:
-            values[part] = real if scalar is None else scalar
+        held, name = _constant(walk, part), callee(part)
+        if held is not None or walk.operand(part) is not None:
+            values[part] = real if held is None else held
         elif name in WITH_ATTRIBUTES:
             values[part] = WITH_ATTRIBUTES[name](part, values[_reads(walk, part)[0]])
         else:
