@@ -44,12 +44,19 @@ def tidied_body(body: str) -> str:
 
 
 def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
-    """Turn arrays of one element into variables. Variables of a single block are declared at their first assignment."""
+    """Turn arrays of one element into variables. Variables of a single block are declared at their first assignment.
+    Variables that nothing reads are left out, with their assignments."""
     renamed: dict[str, str] = {}
     undeclared: dict[str, str] = {}
+    unread: list[str] = []
     for index, line in enumerate(lines):
         statement = line.strip()
         scalar = _SCALAR.fullmatch(statement)
+        if scalar and not _is_read(scalar[2], lines[index + 1 :]):
+            unread.append(f"{scalar[2]}[0] = ")
+            continue
+        if unread and statement.startswith(tuple(unread)):
+            continue
         if scalar:
             name = renamed[scalar[2]] = scalar[2].replace("_ptr", "")
             if _in_one_block(scalar[2], lines[index + 1 :]):
@@ -63,6 +70,12 @@ def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
         name = written.partition(" ")[0]
         declared = f"{undeclared.pop(name)} {written}" if name in undeclared else written
         yield "    " * _depth(line) + declared
+
+
+def _is_read(name: str, lines: Sequence[str]) -> bool:
+    """True if a line does more with an array of one element than assign to it."""
+    found = (line.strip() for line in lines if re.search(rf"\b{name}\b", line))
+    return any(not line.startswith(f"{name}[0] = ") or line.count(name) > 1 for line in found)
 
 
 def _depth(line: str) -> int:
