@@ -129,10 +129,19 @@ def layer_normalization(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any
 
 
 def batch_normalization(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-    """Batch norm for inference. Raises an error in training mode."""
+    """Batch norm for inference: with known numbers a product and a sum by channel. Raises an error in training mode."""
     if attr.get("training_mode", 0):
         raise NpukitError("it is in training mode", tries=["export the model for inference: model.eval()"])
-    return usual(bb, inputs, attr, params)
+    data, *ends = inputs
+    values = [known(end, params) for end in ends]
+    if any(value is None for value in values) or attr["tvm_custom"]["num_outputs"] != 1:
+        return usual(bb, inputs, attr, params)
+    gains, biases, means, variances = (np.asarray(value, np.float64) for value in values)
+    factors = gains / np.sqrt(variances + attr.get("epsilon", 1e-5))
+    shape, dtype = (-1, *(1,) * (len(data.ty.shape) - 2)), str(data.ty.dtype)
+    numbers = (each.reshape(shape).astype(dtype) for each in (factors, biases - means * factors))
+    factor, addend = (relax.const(each, dtype) for each in numbers)
+    return operators.add(bb.emit(operators.multiply(data, factor)), addend)
 
 
 def non_max_suppression(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:

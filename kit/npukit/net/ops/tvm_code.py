@@ -62,10 +62,10 @@ OPS = (
         names=names(
             "ADD_N ARG_MIN BROADCAST_TO CAST CUMSUM EMBEDDING_LOOKUP EQUAL FLOOR_DIV FLOOR_MOD GATHER "
             "GATHER_ND GREATER GREATER_EQUAL L2_NORMALIZATION LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR "
-            "LOG_SOFTMAX MIRROR_PAD NOT_EQUAL REDUCE_MAX REDUCE_MIN REDUCE_PROD SELECT SELECT_V2 SIGN "
-            "SQUARED_DIFFERENCE SUM TOPK_V2",
+            "LOG_SOFTMAX MIRROR_PAD NOT_EQUAL REDUCE_MIN REDUCE_PROD SELECT SELECT_V2 SIGN "
+            "SQUARED_DIFFERENCE TOPK_V2",
             "ConvInteger Cos CumSum DynamicQuantizeLinear Equal Gather Greater InstanceNormalization "
-            "LayerNormalization Less MatMulInteger Pow ReduceMax ReduceMin ReduceSum ReduceSumSquare Sin Tan "
+            "LayerNormalization Less MatMulInteger Pow ReduceMin ReduceSumSquare Sin Tan "
             "Where",
         ),
         operand=_part_of_code,
