@@ -34,7 +34,7 @@ _LARGEST = 127
 
 
 @dataclass(frozen=True)
-class Run:
+class BlendedRun:
     """Output positions from `target` on, `apart` apart, of windows of the input from `source` on, `step` apart."""
 
     target: int
@@ -50,13 +50,13 @@ class Run:
         return (self.count - 1) * self.step + len(self.taps)
 
 
-def runs(entries: Sequence[Entry]) -> list[Run]:
+def runs(entries: Sequence[Entry]) -> list[BlendedRun]:
     """The fewest runs of an axis."""
     found = [list(_apart(entries, apart)) for apart in range(1, _MOST_STEPS + 1)]
     return min(found, key=len)
 
 
-def _apart(entries: Sequence[Entry], apart: int) -> Iterator[Run]:
+def _apart(entries: Sequence[Entry], apart: int) -> Iterator[BlendedRun]:
     for phase in range(min(apart, len(entries))):
         places = list(range(phase, len(entries), apart))
         windows = [_window(entries[place]) for place in places]
@@ -66,7 +66,7 @@ def _apart(entries: Sequence[Entry], apart: int) -> Iterator[Run]:
             step, count = windows[at + 1][0] - source if at + 1 < len(places) else 1, 1
             while step > 0 and at + count < len(places) and windows[at + count] == (source + count * step, taps):
                 count += 1
-            yield Run(places[at], apart, source, step if count > 1 else 1, count, taps)
+            yield BlendedRun(places[at], apart, source, step if count > 1 else 1, count, taps)
             at += count
 
 
@@ -98,8 +98,8 @@ def refusal_of_resize(net: Net, op: Op) -> str | None:
 class Blended:
     """The commands of a box of the output. `held`: the box of the input."""
 
-    rows: tuple[Run, ...]
-    columns: tuple[Run, ...]
+    rows: tuple[BlendedRun, ...]
+    columns: tuple[BlendedRun, ...]
     channels: int
     held: Box
     figures: Figures
@@ -114,7 +114,7 @@ class Blended:
         return cls(rows, columns, output.shape[-1], needs(net, op, output)[0], figures)
 
     @property
-    def pairs(self) -> tuple[tuple[Run, Run], ...]:
+    def pairs(self) -> tuple[tuple[BlendedRun, BlendedRun], ...]:
         return tuple(product(self.rows, self.columns))
 
     @property
@@ -172,12 +172,12 @@ class Blended:
                 },
             )
 
-    def _source(self, operand: Operand, row: Run, column: Run) -> Operand:
+    def _source(self, operand: Operand, row: BlendedRun, column: BlendedRun) -> Operand:
         """The input under the windows of two runs."""
         first = row.source - self.held.start[1], column.source - self.held.start[2]
         return _moved(operand, first, (1, 1), (row.reach, column.reach))
 
-    def _target(self, operand: Operand, row: Run, column: Run) -> Operand:
+    def _target(self, operand: Operand, row: BlendedRun, column: BlendedRun) -> Operand:
         return _moved(operand, (row.target, column.target), (row.apart, column.apart), (row.count, column.count))
 
 

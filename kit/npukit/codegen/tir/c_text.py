@@ -45,18 +45,13 @@ def tidied_body(body: str) -> str:
 
 def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
     """Turn arrays of one element into variables. Variables of a single block are declared at their first assignment.
-    Variables that nothing reads are left out, with their assignments."""
+    Variables without a reader are left out, with their assignments."""
     renamed: dict[str, str] = {}
     undeclared: dict[str, str] = {}
-    unread: list[str] = []
+    lines = _without_unread(lines)
     for index, line in enumerate(lines):
         statement = line.strip()
         scalar = _SCALAR.fullmatch(statement)
-        if scalar and not _is_read(scalar[2], lines[index + 1 :]):
-            unread.append(f"{scalar[2]}[0] = ")
-            continue
-        if unread and statement.startswith(tuple(unread)):
-            continue
         if scalar:
             name = renamed[scalar[2]] = scalar[2].replace("_ptr", "")
             if _in_one_block(scalar[2], lines[index + 1 :]):
@@ -70,6 +65,16 @@ def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
         name = written.partition(" ")[0]
         declared = f"{undeclared.pop(name)} {written}" if name in undeclared else written
         yield "    " * _depth(line) + declared
+
+
+def _without_unread(lines: Sequence[str]) -> list[str]:
+    """The lines without unread arrays of one element."""
+    declared = {found[2]: found[0] for line in lines if (found := _SCALAR.fullmatch(line.strip()))}
+    unread = [
+        name for name, text in declared.items() if not _is_read(name, [each for each in lines if text not in each])
+    ]
+    dropped = tuple(text for name in unread for text in (declared[name], f"{name}[0] = "))
+    return [line for line in lines if not dropped or not line.strip().startswith(dropped)]
 
 
 def _is_read(name: str, lines: Sequence[str]) -> bool:

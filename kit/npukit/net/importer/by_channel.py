@@ -1,4 +1,4 @@
-"""Functions of one number with constants by channel: depthwise convolutions of one pixel, or tables by channel."""
+"""Functions of a number with constants by channel: depthwise convolutions of one pixel, or tables by channel."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from npukit.net.tensor import Quantization
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
-IMAGE = 4
-LARGEST = 127
-FINEST = 2.0**-12
+_IMAGE = 4
+_LARGEST = 127
+_FINEST = 2.0**-12
 """The smallest unit of a filter's sums, in units of its results: smaller ones need more than the bits of a bias."""
-CLOSE = 1e-3
-"""Difference from a line, in units of the results, that counts as none."""
+_CLOSE = 1e-3
+"""Difference from a line, in units of the results, counted as none."""
 
 
 def filtered(walk: Walk, site: Site, view: AxesView, results: np.ndarray) -> AxesView:
@@ -35,10 +35,10 @@ def filtered(walk: Walk, site: Site, view: AxesView, results: np.ndarray) -> Axe
     if source.dtype != "int8" or source.shape[-1] != steps.shape[1]:
         raise NpukitError("it is computed in float with constants of another shape")
     line = _line(steps, EVERY - source.quantization.zero_point)
-    if line is not None and len(source.shape) == IMAGE and source.shape[0] == 1:
+    if line is not None and len(source.shape) == _IMAGE and source.shape[0] == 1:
         return _as_filter(walk, site, AxesView(data, order), *line)
     if steps.shape[1] * len(EVERY) > MOST_TABLE_BYTES:
-        raise NpukitError("it is a function of one number with constants of many channels")
+        raise NpukitError("it is a function of a number with constants of many channels")
     whole = np.rint(np.nan_to_num(steps)) + site.quantization.zero_point
     table = np.ascontiguousarray(np.clip(whole, *site.clamp).astype(np.int8).T)
     name = walk.assembly.new_name(Lookup.kind)
@@ -49,14 +49,14 @@ def _line(steps: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """The slope and the offset of each channel's results, or None if they do not lie on a line."""
     slopes = (steps[-1] - steps[0]) / (values[-1] - values[0])
     offsets = steps[0] - slopes * values[0]
-    close = np.abs(values[:, None] * slopes + offsets - steps).max() <= CLOSE
+    close = np.abs(values[:, None] * slopes + offsets - steps).max() <= _CLOSE
     return (slopes, offsets) if close else None
 
 
 def _as_filter(walk: Walk, site: Site, view: AxesView, slopes: np.ndarray, offsets: np.ndarray) -> AxesView:
     source, name = walk.assembly.quantization(view.name), walk.assembly.new_name(DepthwiseConv2d.kind)
     assert source is not None
-    units = np.maximum(np.abs(slopes) / LARGEST, FINEST)
+    units = np.maximum(np.abs(slopes) / _LARGEST, _FINEST)
     weights, biases = np.rint(slopes / units), np.rint(offsets / units)
     if np.abs(biases).max() >= 1 << 31:
         raise NpukitError("it adds more than its result can hold")

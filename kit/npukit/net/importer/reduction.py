@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 
-LARGEST_WINDOW = 255
+_LARGEST_WINDOW = 255
 """The largest window of a pool in accelerators: a maximum of more elements is a maximum of maxima."""
 
 
@@ -62,7 +62,7 @@ def largest(walk: Walk, site: Site) -> AxesView:
     """Import a maximum over axes as pools of images whose windows cover the axes."""
     view, axes = walk.activation(site.core.args[0]), _axes(walk, site)
     if walk.assembly.tensors[view.name].dtype != "int8":
-        raise NpukitError("it is a maximum of numbers that are not int8")
+        raise NpukitError("it is a maximum of numbers beside int8")
     places = [place for place, axis in enumerate(view.order) if axis in axes]
     if places != list(range(places[0], places[-1] + 1)):
         order = (*(axis for axis in view.order if axis not in axes), *sorted(axes))
@@ -72,7 +72,7 @@ def largest(walk: Walk, site: Site) -> AxesView:
     outer, inner = prod(shape[: places[0]]), prod(shape[places[-1] + 1 :])
     name, size = view.name, prod(shape[place] for place in places)
     while size > 1:
-        window = next((each for each in range(min(size, LARGEST_WINDOW), 1, -1) if size % each == 0), 0)
+        window = next((each for each in range(min(size, _LARGEST_WINDOW), 1, -1) if size % each == 0), 0)
         if not window:
             raise NpukitError(f"it is a maximum of {size} elements at once")
         size //= window

@@ -26,7 +26,7 @@ _NEGATIVE = 127
 
 
 def with_filters_by_channel(net: Net, taken: Callable[[Net, Op], bool]) -> Net:
-    """The net with depthwise convolutions for ops by channel. `taken`: whether an accelerator takes an op."""
+    """The net with depthwise convolutions for ops by channel. `taken`: True if an accelerator takes an op."""
     for op in net.ops:
         made = _made(net, op) if _is_by_channel(net, op) and not taken(net, op) else None
         filters = (each for each in made.ops if isinstance(each.attributes, DepthwiseConv2d)) if made else ()

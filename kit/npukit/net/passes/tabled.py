@@ -47,7 +47,7 @@ def _with(net: Net, tables: Mapping[str, tuple[str, np.ndarray]]) -> Net:
 
 
 def _joined(net: Net) -> Net:
-    """The net with a lookup in place of each lookup of the result of another that no other op reads."""
+    """The net with lookups joined to the lookup before, if the result between has a single reader."""
     reads = Counter([*net.ends, *(name for op in net.ops for name in op.inputs)])
     found: dict[str, tuple[str, np.ndarray]] = {}
     made = {op.output: op for op in net.ops if _looks_up(net, op)}

@@ -56,22 +56,9 @@ def largest_of_rows(length: int, around: Axes, item: int) -> Assembly:
     its place."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
-    pieces, rest = divmod(length, _WORD * _NUMBERED)
 
     def row(_: str) -> None:
-        asm.emit("mov r12, #0x80000000", "mov r8, #0")
-        if pieces:
-            asm.constant("lr", pieces)
-            with asm.loop(pieces, closing=("subs lr, #1",)):
-                _emit_piece(asm, _NUMBERED)
-                asm.add("r8", "r8", _WORD * _NUMBERED, "r5")
-        if rest >= _WORD:
-            _emit_piece(asm, rest // _WORD)
-        for place in range(rest % _WORD):
-            asm.emit(f"ldrsb r5, [r0, #{place}]")
-            asm.add("r6", "r8", rest // _WORD * _WORD + place, "r7")
-            _emit_best(asm)
-        asm.add("r0", "r0", rest % _WORD, "r5")
+        _emit_search(asm, length)
         asm.emit("rsb r12, r12, #0", "uxth r12, r12", "str r12, [r1], #4")
         if item > _WORD:
             asm.emit("mov r12, #0", "str r12, [r1], #4")
@@ -79,6 +66,24 @@ def largest_of_rows(length: int, around: Axes, item: int) -> Assembly:
     nested(asm, around, _POINTERS, (length, item), _COUNTERS, row)
     asm.emit("pop {r4-r11, pc}")
     return asm
+
+
+def _emit_search(asm: Assembly, length: int) -> None:
+    """Code for the best number of a row: piece by piece, then the bytes behind the last word."""
+    pieces, rest = divmod(length, _WORD * _NUMBERED)
+    asm.emit("mov r12, #0x80000000", "mov r8, #0")
+    if pieces:
+        asm.constant("lr", pieces)
+        with asm.loop(pieces, closing=("subs lr, #1",)):
+            _emit_piece(asm, _NUMBERED)
+            asm.add("r8", "r8", _WORD * _NUMBERED, "r5")
+    if rest >= _WORD:
+        _emit_piece(asm, rest // _WORD)
+    for place in range(rest % _WORD):
+        asm.emit(f"ldrsb r5, [r0, #{place}]")
+        asm.add("r6", "r8", rest // _WORD * _WORD + place, "r7")
+        _emit_best(asm)
+    asm.add("r0", "r0", rest % _WORD, "r5")
 
 
 def _emit_piece(asm: Assembly, words: int) -> None:
