@@ -69,7 +69,7 @@ def constant(
     bundle: Bundle, code: str, shape: tuple[int, ...], table: str = "", given: Quantized = USUAL, zero: int = 0
 ) -> None:
     """An op with a constant of a shape."""
-    operand = bundle.constant(bundle.integers(shape), given.scale, zero)
+    operand = bundle.constant(bundle.values(shape), given.scale, zero)
     bundle.op(code, [bundle.input(IMAGE, USUAL), operand], bundle.output(IMAGE, given), table)
 
 
@@ -105,7 +105,7 @@ def softmax(bundle: Bundle) -> None:
 
 
 def dense(bundle: Bundle) -> None:
-    weights = bundle.constant(bundle.integers((64, 512)), [0.002], 0)
+    weights = bundle.constant(bundle.values((64, 512)), [0.002], 0)
     bias = bundle.constant(bundle.random.integers(-500, 500, 64).astype(np.int32), [1e-4], 0)
     bundle.op(
         "FULLY_CONNECTED",
@@ -116,7 +116,7 @@ def dense(bundle: Bundle) -> None:
 
 
 def embedding(bundle: Bundle) -> None:
-    table = bundle.constant(bundle.integers((100, 64)), 0.05, 3)
+    table = bundle.constant(bundle.values((100, 64)), 0.05, 3)
     indices = bundle.model.tensor(bundle.name(), (1, 32), dtype="int32")
     bundle.model.inputs.append(indices)
     bundle.data.append(bundle.random.integers(0, 100, (1, 32)).astype(np.int32))
@@ -147,7 +147,7 @@ def quantized_reals(bundle: Bundle) -> None:
 
 def selected(bundle: Bundle) -> None:
     condition = bundle.model.tensor(bundle.name(), IMAGE, dtype="bool")
-    limit = bundle.constant(bundle.integers((1,)), USUAL.scale, USUAL.zero)
+    limit = bundle.constant(bundle.values((1,)), USUAL.scale, USUAL.zero)
     choices = [bundle.input(IMAGE, USUAL) for _ in range(2)]
     bundle.op("GREATER", [choices[0], limit], condition, "Greater")
     bundle.op("SELECT_V2", [condition, *choices], bundle.output(IMAGE, USUAL), "SelectV2")
