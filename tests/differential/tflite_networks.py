@@ -10,7 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
-from differential.networks import AS_IT_IS, CALIBRATED, CASES, IN_FLOAT, LITERT, Arrays, Maker, Network, Oracle, Within
+from differential.networks import (
+    AS_IT_IS,
+    CALIBRATED,
+    CASES,
+    IN_FLOAT,
+    LITERT,
+    Arrays,
+    Maker,
+    Network,
+    Oracle,
+    Within,
+    of_int8,
+)
 from frontend import random_tflite_further as further
 from frontend.random_tflite import MAKERS
 from frontend.tflite_bundle import Bundle, Quantized, Shape
@@ -97,19 +109,19 @@ class Chain(Bundle):
         return name
 
 
-def chain_of(random: np.random.Generator, dtype: str, kind: str) -> Chain:
-    """An op of a kind in a chain of one to four ops."""
+def chain_of(random: np.random.Generator, dtype: str, kind: str) -> tuple[Chain, list[str]]:
+    """An op of a kind in a chain of one to four ops, and the kinds of all."""
     chain = Chain(random, dtype=dtype)
     apart = OF_INT8 | BEYOND.get(dtype, set()) | LAST.get(dtype, set())
     others = [each for each in MAKERS if each not in apart]
     before = 0 if kind in BEGINS | OF_INT8 | BEYOND.get(dtype, set()) else int(random.choice([0, 0, 1, 2]))
     after = 0 if kind in apart else int(random.choice([0, 0, 0, 1]))
-    kinds = [*random.choice(others, before), kind, *random.choice(others, after)]
-    for name in map(str, kinds):
+    kinds = [str(each) for each in (*random.choice(others, before), kind, *random.choice(others, after))]
+    for name in kinds:
         chain.maker = name
         MAKERS[name](chain)
         chain.release()
-    return chain
+    return chain, kinds
 
 
 def litert(path: Path, inputs: Arrays) -> Arrays:
@@ -121,11 +133,12 @@ def micro(path: Path, inputs: Arrays) -> Arrays:
 
 
 def network(random: np.random.Generator, name: str, dtype: str, kind: str, reads: str, within: Within) -> Network:
-    chain = chain_of(random, dtype, kind)
+    chain, kinds = chain_of(random, dtype, kind)
     if kind in LAST.get(dtype, ()):
         within = Within(steps=1)
     cases = [chain.data]
     if reads == CALIBRATED:
+        within = of_int8(kinds)
         cases += [[_other(random, value) for value in chain.data] for _ in range(CASES - 1)]
     oracles: dict[str, Oracle] = {LITERT: litert, "TFLite Micro": micro}
     return Network(name, chain.bytes(), cases, oracles, reads, within)
@@ -141,7 +154,7 @@ CLASSES = {
     "uint8": ("uint8", AS_IT_IS, Within()),
     "int16": ("int16", AS_IT_IS, Within()),
     "float": ("float32", IN_FLOAT, Within(relative=1e-4)),
-    "calibrated": ("float32", CALIBRATED, Within(decibels=20)),
+    "calibrated": ("float32", CALIBRATED, Within()),
 }
 """Type of activations, the way of reading, and the accepted difference."""
 

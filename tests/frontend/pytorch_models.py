@@ -64,6 +64,22 @@ class Quantised(nn.Module):
         return both(nn.functional.linear(both(image.mean((2, 3)), 0.02, -128), matrix), 0.04, 3)
 
 
+class MaxPooled(nn.Module):
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return both(nn.functional.max_pool2d(both(image, 0.03, 1), 3, 2), 0.015, -128)
+
+
+class Function(nn.Module):
+    """A function of `torch.nn.functional`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.function = getattr(nn.functional, name)
+
+    def forward(self, data: torch.Tensor) -> torch.Tensor:
+        return self.function(data)
+
+
 class Pooled(nn.Module):
     """Pools and extremes over three axes, which PyTorch exports as parts of tuples and as special operators."""
 

@@ -59,6 +59,20 @@ def test_a_buffer_that_the_program_changes_is_a_state(tmp_path: Path) -> None:
         np.testing.assert_allclose(values[net.outputs[0]], wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["elu", "selu", "celu"])
+def test_exponential_units(name: str, tmp_path: Path) -> None:
+    module, data = models.Function(name).eval(), noise(2, 30)
+    net = load_model(models.saved(module, tmp_path, 2, 30), in_float=True).net
+    (got,) = run_reference(net, [data])
+    np.testing.assert_allclose(got, module(torch.from_numpy(data)).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_values_of_a_pool_with_indices_leave_the_program(tmp_path: Path) -> None:
+    """After an input that is quantised at once."""
+    net = load_net_from_model(models.saved(models.MaxPooled(), tmp_path, *IMAGE))
+    assert "max_pool" in [op.kind for op in net.ops]
+
+
 def test_a_float_program_is_quantised(tmp_path: Path) -> None:
     module, images = models.Convolutional().eval(), noise(60, *IMAGE)
     path = models.saved(module, tmp_path, *IMAGE)

@@ -16,6 +16,7 @@ from tflite_models import Model, run_litert
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import Net
 from npukit.net.reference import run_reference
+from npukit.quantize.models import load_model
 
 SAME, VALID = tflite.Padding.SAME, tflite.Padding.VALID
 RELU, RELU6 = tflite.ActivationFunctionType.RELU, tflite.ActivationFunctionType.RELU6
@@ -265,6 +266,17 @@ def test_resized_in_16_bits(code: str, size: tuple[int, int], options: dict[str,
     model.op(code, ["x", "size"], ["y"], table, **options)
     values = np.random.default_rng(16).integers(-32768, 32768, SHAPE).astype(np.int16)
     assert [op.kind for op in compared(model, ["y"], tmp_path, values).ops] != ["tvm_code"]
+
+
+def test_a_float_image_with_aligned_corners_rounds_halves_up(tmp_path: Path) -> None:
+    model, image = Model(), np.random.default_rng(3).normal(size=(1, 3, 7, 1)).astype(np.float32)
+    model.inputs.append(model.tensor("x", image.shape, dtype="float32"))
+    model.constant("size", int32(8, 13))
+    model.tensor("y", (1, 8, 13, 1), dtype="float32")
+    model.op("RESIZE_NEAREST_NEIGHBOR", ["x", "size"], ["y"], "ResizeNearestNeighbor", AlignCorners=True)
+    (tmp_path / "model.tflite").write_bytes(model.bytes(["y"]))
+    (got,) = run_reference(load_model(tmp_path / "model.tflite", in_float=True).net, [image])
+    assert np.array_equal(got, run_litert(tmp_path / "model.tflite", [image])[0])
 
 
 def test_concatenation_of_differently_quantised_parts_is_within_rounding(tmp_path: Path) -> None:

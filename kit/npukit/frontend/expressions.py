@@ -36,6 +36,15 @@ def _scaling(quantization: Quantization, dtype: str) -> tuple[relax.Expr, relax.
     return relax.const(scales), relax.const(np.array(quantization.zero_points, dtype).reshape(shape))
 
 
+def elu(data: Any, alpha: float, scale: float = 1.0, steep: float = 1.0) -> Any:
+    """`scale` times x above 0, and `scale` times `alpha` (exp(`steep` x) - 1) below."""
+    given = data if steep == 1 else operators.multiply(data, relax.const(steep, "float32"))
+    below = operators.nn.relu(operators.subtract(relax.const(1.0, "float32"), operators.exp(given)))
+    above = operators.nn.relu(data)
+    above = above if scale == 1 else operators.multiply(above, relax.const(scale, "float32"))
+    return operators.add(operators.multiply(relax.const(-alpha * scale, "float32"), below), above)
+
+
 def place(builder: relax.BlockBuilder, data: Any, axis: int, index: int) -> Any:
     """The values at one index of an axis, without this axis. A negative index counts from the end."""
     part = taken(builder, data, axis, [index])

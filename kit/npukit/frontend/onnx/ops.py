@@ -19,7 +19,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 from npukit.errors import NpukitError
 from npukit.frontend.boxes import LEAST, Suppression
 from npukit.frontend.boxes import non_max_suppression as boxes_kept
-from npukit.frontend.expressions import extremes, place, taken
+from npukit.frontend.expressions import elu, extremes, place, taken
 from npukit.frontend.onnx.integers import INTEGER_OPS, conv, conv_transpose
 from npukit.frontend.onnx.node import known, padded
 from npukit.frontend.onnx.recurrent import RECURRENT
@@ -38,6 +38,11 @@ def clip(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
         return operators.clip(data, min(least, most), most)
     data = data if low is None else operators.maximum(data, low)
     return data if high is None else operators.minimum(data, high)
+
+
+def celu(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    alpha = float(attr.get("alpha", 1.0))
+    return elu(inputs[0], alpha, steep=1 / alpha)
 
 
 def _limit(given: Any, default: float, params: Any) -> float | None:
@@ -157,6 +162,7 @@ def non_max_suppression(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
 
 
 OWN: Mapping[str, Callable[..., Any]] = {
+    "Celu": celu,
     "Clip": clip,
     "Max": lambda bb, inputs, attr, params: reduce(operators.maximum, inputs),
     "Min": lambda bb, inputs, attr, params: reduce(operators.minimum, inputs),

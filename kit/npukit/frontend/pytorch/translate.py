@@ -16,7 +16,7 @@ from tvm import relax
 from tvm.ir import IRModule
 from tvm.relax.frontend.torch import from_exported_program
 
-from npukit.frontend.expressions import extremes, place
+from npukit.frontend.expressions import elu, extremes, place
 from npukit.frontend.pytorch.recurrent import KINDS, recurrent_converters
 from npukit.frontend.shapes import StatePair, with_output_names, with_states
 
@@ -39,6 +39,7 @@ def translated(archive: BytesIO) -> IRModule:
             for kind in ("quantize", "dequantize")
             for extent in ("tensor", "channel")
         },
+        "elu.default": _elu,
         "select.int": _select,
         "amax.default": partial(_extreme, operators.max),
         "amin.default": partial(_extreme, operators.min),
@@ -75,6 +76,12 @@ def _constants(program: torch.export.ExportedProgram) -> Known:
     arrays: dict[Any, Any] = {**program.state_dict, **program.constants}
     specs = [spec for spec in program.graph_signature.input_specs if spec.target in arrays]
     return {spec.arg.name: arrays[spec.target].detach().cpu().numpy() for spec in specs}
+
+
+def _elu(node: Any, importer: Any) -> relax.Var:
+    """ELU, SELU and CELU. TVM's converter leaves out both scales."""
+    data, *factors = node.args
+    return importer.block_builder.emit(elu(importer.env[data], *map(float, factors)))
 
 
 def _select(node: Any, importer: Any) -> relax.Var:

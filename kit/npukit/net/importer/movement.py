@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView, Order, straight
@@ -160,5 +161,6 @@ MOVEMENTS: Mapping[str, Movement] = {
 def moved_from(expression: Any, definitions: Mapping[Any, Any]) -> Any:
     """The expression whose values a move rearranges."""
     if callee(expression) == "split_part":
-        return resolve(expression.tuple_value, definitions).args[0]
+        source = resolve(expression.tuple_value, definitions)
+        return source.fields[expression.index] if isinstance(source, relax.Tuple) else source.args[0]
     return expression.args[0]

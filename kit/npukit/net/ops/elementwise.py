@@ -235,7 +235,7 @@ OPS = (
         names=names(
             "ABS CEIL COS DIV ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU RELU6 "
             "RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIN SQRT SQUARE TANH",
-            "Abs Ceil Clip Div Elu Erf Exp Floor Gelu HardSwish LeakyRelu Log Neg QLinearLeakyRelu "
+            "Abs Ceil Celu Clip Div Elu Erf Exp Floor Gelu HardSwish LeakyRelu Log Neg QLinearLeakyRelu "
             "QLinearSigmoid Relu Round Sigmoid Softplus Sqrt Tanh",
         ),
         core_cycles=(7, 0, 0),
