@@ -2,6 +2,8 @@
 # make test        every test but slow and exhaustive ones; needs Python 3.11, git and make
 # make test-all    every test, an hour; CI runs a sixth of the slowest: make test-all PYTEST=--slow-part=0
 # make onnx-nodes  ONNX's own node tests through the generated C, all of them
+# make differential  random small networks of each op and type beside LiteRT, TFLite Micro, ONNX Runtime and PyTorch:
+#                  SEEDS=N seeds from SEED on
 # make mutants     a sample of changed builds: validation must find them; all: python benchmarks/mutants.py --write
 # make two-chips   two full chips, every PE and every frame; CI runs it
 # make whole-board all 7296 PEs of pe-mesh-7296
@@ -34,8 +36,11 @@ BUILD := out/digits
 # Mutants of the sample.
 MUTANTS := 60
 
-# The first of the random chains and loads of rtl-quick.
+# The first of the random chains and loads of rtl-quick, and of the random networks of differential.
 SEED := 0
+
+# Seeds of differential.
+SEEDS := 1
 
 # Further options of pytest for test and test-all.
 PYTEST :=
@@ -46,7 +51,7 @@ JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: area deadlock formal link-faults rtl-quick demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
+.PHONY: area deadlock differential formal link-faults rtl-quick demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -63,6 +68,9 @@ test-all: $(VENV)/installed-for-development
 
 onnx-nodes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/onnx_nodes.py
+
+differential: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/differential/compare.py --seed $(SEED) --seeds $(SEEDS)
 
 mutants: $(VENV)/installed-for-development
 	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/mutants.py --sample $(MUTANTS) --seed 4 --least 0.98

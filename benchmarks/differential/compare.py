@@ -1,18 +1,15 @@
-"""Random small networks of each op, type, granularity and format: npukit's integer reference beside LiteRT, TFLite
-Micro, ONNX Runtime and PyTorch.
+"""Random small networks of each op, type, granularity and format beside LiteRT, TFLite Micro, ONNX Runtime, PyTorch.
 
     python benchmarks/differential/compare.py [--seed S] [--seeds N] [--only PATTERN] [--write]
 
-Prints refusals by reason. A fault saves its network in out/differential and gives exit status 1. `--write` keeps the
-totals for `docs/models.md` in `results.json`.
+A fault saves its network in out/differential and gives exit status 1. Refusals are counted by reason; a reason that
+`results.json` lacks is new. `--write` writes `results.json` and the paragraph of `docs/models.md`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
@@ -22,11 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from benchmarks.state import CHECKOUT, commit
 
-from differential.judge import FAULT, Verdict
-from differential.run import COMMAND, run, totals
-
-RESULTS = Path(__file__).with_name("results.json")
-FOLDER = CHECKOUT / "out/differential"
+from differential.judge import FAULT
+from differential.report import recorded, write
+from differential.run import run, tell, totals
 
 
 def main() -> int:
@@ -37,24 +32,15 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     begun, seeds = monotonic(), range(given.seed, given.seed + given.seeds)
-    found = run(seeds, lambda name: fnmatch(name, given.only), FOLDER, _tell)
-    _tell_refusals(found)
-    print(f"{totals(found)}; {monotonic() - begun:.0f} s")
+    found = run(seeds, lambda name: fnmatch(name, given.only), CHECKOUT / "out/differential", tell)
+    whole = totals(found)
     if given.write:
-        figures = {"commit": commit(), "seeds": [seeds.start, seeds.stop - 1], **asdict(totals(found))}
-        RESULTS.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return int(any(each.outcome == FAULT for each in found))
-
-
-def _tell(verdict: Verdict) -> None:
-    if verdict.outcome == FAULT:
-        again = COMMAND.format(seed=verdict.seed, name=verdict.name)
-        print(f"FAULT {verdict.name}: {verdict.said}\n    {again}", flush=True)
-
-
-def _tell_refusals(found: Sequence[Verdict]) -> None:
-    for reason, count in totals(found).refusals.items():
-        print(f"refused {count}: {reason}")
+        write({"commit": commit(), "seeds": [seeds.start, seeds.stop - 1], **asdict(whole)})
+    known = recorded()["refusals"]
+    for reason, count in whole.refusals.items():
+        print(f"refused {count}{'' if reason in known else ', new'}: {reason}")
+    print(f"{whole}; {monotonic() - begun:.0f} s")
+    return int(FAULT in whole.outcomes)
 
 
 if __name__ == "__main__":

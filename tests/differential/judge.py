@@ -33,6 +33,11 @@ class Verdict:
     net: Net | None = field(default=None, compare=False)
     inputs: Arrays = field(default_factory=list, compare=False)
 
+    @property
+    def built(self) -> bool:
+        """True for a network of the sample that is built."""
+        return self.net is not None
+
 
 def read(network: Network, folder: Path) -> Net:
     path = folder / network.file

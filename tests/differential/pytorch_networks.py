@@ -20,6 +20,7 @@ functional: Any = nn.functional
 Shape: TypeAlias = tuple[int, ...]
 Step: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 LARGEST = 2000
+NOISES = 4
 """Most elements of a tensor between two layers."""
 
 
@@ -183,17 +184,36 @@ QUANTISED += ("avg_pool", "adaptive_pool", "residual", "softmax", "joined", "cut
 
 
 class Chain(nn.Module):
-    """Layers in order. `ranges`: with them each result is quantised and dequantised."""
+    """Layers in order. `ranges`: with them each result is quantised and dequantised. `noise`: steps added before."""
 
     def __init__(self, steps: list[Any]) -> None:
         super().__init__()
         self.layers = nn.ModuleList(step for step in steps if isinstance(step, nn.Module))
-        self.steps, self.ranges = steps, list[tuple[float, int]]()
+        self.steps, self.ranges, self.noise = steps, list[tuple[float, int]](), 0
 
     def forward(self, data: torch.Tensor) -> torch.Tensor:
         for number, step in enumerate(self.steps):
-            data = step(both(data, *self.ranges[number]) if self.ranges else data)
-        return both(data, *self.ranges[-1]) if self.ranges else data
+            data = step(self._quantised(data, number))
+        return self._quantised(data, len(self.steps))
+
+    def _quantised(self, data: torch.Tensor, number: int) -> torch.Tensor:
+        if not self.ranges:
+            return data
+        if self.noise and 0 < number < len(self.steps):
+            data = data + torch.randint(-self.noise, self.noise + 1, data.shape) * self.ranges[number][0]
+        return both(data, *self.ranges[number])
+
+    def largest_change(self, data: torch.Tensor) -> int:
+        """Largest change of the result in its steps by a step of noise after each earlier layer."""
+        exact, self.noise = self(data), 1
+        changes = [float((self(data) - exact).abs().max()) for _ in range(NOISES)]
+        self.noise = 0
+        return round(max(changes) / self.ranges[-1][0])
+
+    def coarsest_pool(self, kinds: list[str]) -> int:
+        """Largest number of a result's steps in a step of the data of an average pool: npukit rounds to the latter."""
+        pairs = zip(kinds, self.ranges, self.ranges[1:], strict=False)
+        return max((round(before[0] / after[0]) for kind, before, after in pairs if kind == "avg_pool"), default=0)
 
     def quantise(self, data: torch.Tensor, *, by_channel: bool) -> None:
         """Quantises weights to int8, and results by the ranges of this data."""
@@ -275,7 +295,7 @@ def network(generator: np.random.Generator, name: str, kind: str, reads: str, wi
         chain, data, made = chain_of(random, kind, kinds)
         if reads == AS_IT_IS:
             chain.quantise(data, by_channel=bool(random.pick(0, 1)))
-            within = Within(steps=1 if len(chain.steps) == 1 else 3 * len(chain.steps))
+            within = Within(steps=1 + chain.largest_change(data) + chain.coarsest_pool(made))
         saved = program(chain, data)
     cases: list[Arrays] = [[data.numpy()]]
     if reads == CALIBRATED:

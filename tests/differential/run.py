@@ -135,7 +135,7 @@ def _built(batch: Sequence[Verdict]) -> list[Verdict]:
         if len(batch) > 1:
             return [fault for start in range(2) for fault in _built(batch[start::2])]
         wrong = {0: f"crash of a build: {type(error).__name__}: {str(error)[:300]}"}
-    return [replace(batch[at], outcome=FAULT, said=said, net=None) for at, said in wrong.items()]
+    return [replace(batch[at], outcome=FAULT, said=said) for at, said in wrong.items()]
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Totals:
 
 def totals(found: Sequence[Verdict]) -> Totals:
     refusals = Counter(reason(each.said) for each in found if each.outcome == REFUSED)
-    built = sum(each.net is not None for each in found)
+    built = sum(each.built for each in found)
     return Totals(Counter(each.outcome for each in found), dict(refusals.most_common()), built)
 
 
@@ -164,6 +164,13 @@ def reason(said: str) -> str:
         r"\([^()]*\)|'[^']*'", "…", re.sub(r"TVM cannot make code of it: .*", "TVM cannot make code of it", plain)
     )
     return re.sub(r"\d+(\.\d+)?(e-?\d+)?", "N", plain)
+
+
+def tell(verdict: Verdict) -> None:
+    """Prints a fault with the command that repeats its network."""
+    if verdict.outcome == FAULT:
+        again = COMMAND.format(seed=verdict.seed, name=verdict.name)
+        print(f"FAULT {verdict.name}: {verdict.said}\n    {again}", flush=True)
 
 
 def run(

@@ -1,0 +1,41 @@
+"""The paragraph of docs/models.md with the totals of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from differential.judge import EQUAL, LISTED, REFUSED, WITHIN
+from docs.wrap import wrapped
+from helpers import CHECKOUT
+
+RESULTS = CHECKOUT / "benchmarks/differential/results.json"
+PAGE = CHECKOUT / "docs/models.md"
+PARAGRAPH = re.compile(r"\*\*Random networks\.\*\*.*?\n\n", re.S)
+
+
+def paragraph(figures: Mapping[str, Any]) -> str:
+    counts, (first, last) = figures["outcomes"], figures["seeds"]
+    whole = sum(counts.values())
+    return wrapped(
+        "**Random networks.** `make differential` compares networks of one to four ops, of each op, type, "
+        "granularity and format, with LiteRT, TFLite Micro, ONNX Runtime and PyTorch. "
+        f"Of {whole:,} networks (seeds {first} to {last}, measured at {figures['commit']}) "
+        f"{counts.get(EQUAL, 0):,} are equal, {counts.get(WITHIN, 0):,} within the bounds of this page, "
+        f"{counts.get(REFUSED, 0):,} refused by the name of an op or tensor, and {counts.get(LISTED, 0):,} show "
+        "a fault or a limit of the other runtime (`tests/differential/listed.toml`). "
+        f"{figures['built']:,} were built, and equal their reference on the emulator. "
+        "`benchmarks/differential/results.json` counts the refusals by reason.\n"
+    )
+
+
+def write(figures: Mapping[str, Any]) -> None:
+    RESULTS.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(PARAGRAPH.sub(lambda _: paragraph(figures) + "\n", text), encoding="utf-8")
+
+
+def recorded() -> dict[str, Any]:
+    return json.loads(RESULTS.read_text(encoding="utf-8"))
