@@ -50,7 +50,7 @@ class Network:
 
 ROUGH = {
     *("celu", "ceil", "cumsum", "div", "exp", "floor", "l2_normalization", "log", "log_softmax", "logsoftmax", "power"),
-    *("reciprocal", "reducel2", "round", "rsqrt", "select", "sign", "square", "thresholdedrelu", "where"),
+    *("pad_v2", "reciprocal", "reducel2", "round", "rsqrt", "select", "sign", "square", "thresholdedrelu", "where"),
     *("groupnorm", "instancenorm", "layernorm", "norm", "batchnorm", "squared_difference", "reducesumsquare"),
 }
 """Ops with jumps, poles or steep parts: an int8 step before them may become a large error."""

@@ -66,13 +66,15 @@ def softmax(bundle: Bundle) -> None:
 def function(
     code: str, fixed: Quantized | None = None, *, table: str = "", positive: bool = False
 ) -> Callable[[Bundle], None]:
-    """A unary op. `fixed`: required quantisation of the result; `positive`: the operand is above 0."""
+    """A unary op. `fixed`: required quantisation of the result; `positive`: the operand is above 0. The logarithm of a
+    negative number is defined in int8 only."""
 
     def made(bundle: Bundle) -> None:
         shape, source = some_shape(bundle), bundle.quantized()
         least = bundle.fitting(Quantized(1, -128)).zero
-        name = bundle.input(shape, Quantized(source.scale, least) if positive else source)
-        if positive:
+        above = positive or (code == "LOG" and bundle.dtype != "int8")
+        name = bundle.input(shape, Quantized(source.scale, least) if above else source)
+        if above:
             bundle.data[-1] = np.maximum(bundle.data[-1], 0.01 if bundle.dtype == "float32" else least + 1)
         result = bundle.fitting(fixed) if fixed else bundle.one_of([source, bundle.quantized()])
         bundle.op(code, [name], bundle.output(shape, result), table)

@@ -115,6 +115,18 @@ def test_convolutions_along_one_axis(moved: bool, tmp_path: Path) -> None:
     assert summed(equal(model([node], inputs, constants, {"y": TensorProto.INT32}), inputs, tmp_path))
 
 
+def test_a_line_of_a_single_channel_that_is_quantised_at_run_time(tmp_path: Path) -> None:
+    """The data are reshaped twice, where others are transposed."""
+    random = np.random.default_rng(7)
+    inputs = {"x": random.normal(size=(2, 1, 7)).astype(np.float32)}
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "o"]),
+        helper.make_node("ConvInteger", ["q", "w", "o"], ["y"], strides=[2]),
+    ]
+    made = model(nodes, inputs, {"w": integers(random, "int8", 2, 1, 3)}, {"y": TensorProto.INT32})
+    assert summed(equal(made, inputs, tmp_path))
+
+
 def test_what_is_between_two_convolutions_stays_as_the_first_leaves_it(tmp_path: Path) -> None:
     """Float code keeps the axes as they are in memory, so that only the input is transposed."""
     random = np.random.default_rng(6)

@@ -43,11 +43,11 @@ def test_the_digits_are_recognised(activations: QuantType, tmp_path: Path) -> No
 
 
 def integer_model(
-    node: onnx.NodeProto, shape: tuple[int, ...], result: tuple[int, ...], **constants: object
+    node: onnx.NodeProto | list[onnx.NodeProto], shape: tuple[int, ...], result: tuple[int, ...], **constants: object
 ) -> onnx.ModelProto:
     ends = [helper.make_tensor_value_info(name, TensorProto.INT8, size) for name, size in (("x", shape), ("y", result))]
     values = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
-    graph = helper.make_graph([node], "graph", ends[:1], ends[1:], values)
+    graph = helper.make_graph(node if isinstance(node, list) else [node], "graph", ends[:1], ends[1:], values)
     opsets = [helper.make_opsetid("", 12), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
@@ -80,6 +80,18 @@ def test_a_dense_layer(tmp_path: Path) -> None:
     node = helper.make_node("QGemm", names, ["y"], domain="com.microsoft", transB=1)
     path = saved(integer_model(node, (4, 20), (4, 3), w=weights, b=bias, **SCALES), tmp_path)
     data = random.integers(-128, 128, (4, 20), np.int8)
+    (expected,), (got,) = run_onnx(path, {"x": data}), run_reference(load_net_from_model(path), [data])
+    assert np.abs(got.astype(int) - expected).max() <= 1
+
+
+def test_padding_of_integers_by_an_integer(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("QLinearSigmoid", ["x", "xs", "xz", "ys", "yz"], ["s"], domain="com.microsoft"),
+        helper.make_node("Pad", ["s", "pads", "yz"], ["y"]),
+    ]
+    constants = {**SCALES, "ys": np.array(1 / 128, np.float32), "pads": np.array([0, 1, 0, 2])}
+    path = saved(integer_model(nodes, (4, 20), (4, 23), **constants), tmp_path)
+    data = np.random.default_rng(3).integers(-128, 128, (4, 20), np.int8)
     (expected,), (got,) = run_onnx(path, {"x": data}), run_reference(load_net_from_model(path), [data])
     assert np.abs(got.astype(int) - expected).max() <= 1
 

@@ -93,10 +93,10 @@ class NetInMaking:
 
     def derive(self, attributes: Attributes, source: str, shape: tuple[int, ...]) -> str:
         """Add an op that moves bytes to a new tensor of the same type and quantisation."""
+        tensor, name = self.tensors[source], self.new_name(attributes.kind)
         if isinstance(attributes, Reshape):
             while source in self._reshaped:
                 source = self._reshaped[source]
-        tensor, name = self.tensors[source], self.new_name(attributes.kind)
         return self.op(name, attributes, (source,), Tensor(name, shape, tensor.dtype, tensor.quantization))
 
     def relabelled(self, source: str, quantization: Quantization) -> str:

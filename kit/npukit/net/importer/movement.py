@@ -11,7 +11,7 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView, Order, straight
-from npukit.net.importer.expressions import callee, resolve, shape_of
+from npukit.net.importer.expressions import callee, dtype_of, resolve, shape_of
 from npukit.net.importer.images import resize
 from npukit.net.ops import Pad, Reshape, ResizeNearest, Slice
 
@@ -81,7 +81,11 @@ def pad(walk: Walk, source: AxesView, call: Any) -> AxesView:
     quantization = walk.assembly.quantization(source.name)
     if quantization is None or widths.min(initial=0) < 0:
         raise NpukitError("it pads by a negative amount, or an input that is not quantised")
-    value = round(float(attributes.pad_value) / quantization.scale) + quantization.zero_point
+    value, dtype = float(attributes.pad_value), dtype_of(call)
+    if dtype.startswith("float"):
+        value = round(value / quantization.scale) + quantization.zero_point
+    elif dtype == "uint8":
+        value -= 128
     attributes = Pad(before, after, int(np.clip(value, -128, 127)))
     return _derived(walk, source, attributes, call)
 
