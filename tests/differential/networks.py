@@ -56,6 +56,10 @@ ROUGH = {
 """Ops with jumps, poles or steep parts: an int8 step before them may become a large error."""
 
 
+SOFTMAX_STEP = 1 / 256
+"""npukit rounds a softmax to TFLite's scale, and an average pool to its input's, before the scale of the result."""
+
+
 def of_int8(kinds: Sequence[str]) -> Within:
     """The accepted loss of a float chain that npukit quantises: each op of eight bits has 40 dB, few bits of it are
     left behind steep ops."""

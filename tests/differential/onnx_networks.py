@@ -18,7 +18,18 @@ import onnx
 from onnx import helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
-from differential.networks import AS_IT_IS, CALIBRATED, CASES, IN_FLOAT, Arrays, Maker, Network, Within, of_int8
+from differential.networks import (
+    AS_IT_IS,
+    CALIBRATED,
+    CASES,
+    IN_FLOAT,
+    SOFTMAX_STEP,
+    Arrays,
+    Maker,
+    Network,
+    Within,
+    of_int8,
+)
 from differential.onnx_graph import Floats, Step, model_of
 from differential.onnx_ops import MAKERS
 from oracles.onnx_runtime import Session
@@ -192,13 +203,21 @@ class Qdq:
         self.nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", *ends], [name]))
 
     def steps(self) -> int:
-        """Largest change of an output by a step of noise after each earlier op."""
+        """Largest change of an output by a step of noise after each earlier op, and by coarse steps inside ops."""
         if not self.noises:
-            return 0
+            return self._coarse()
         session = Session(self.with_noise().SerializeToString())
         found = [session.run({**self.inputs, **self._noise(size)}) for size in (0, *[1] * NOISES)]
         pairs = (pair for other in found[1:] for pair in zip(found[0], other, strict=True))
-        return int(max(np.abs(a.astype(np.int64) - b).max(initial=0) for a, b in pairs))
+        return self._coarse() + int(max(np.abs(a.astype(np.int64) - b).max(initial=0) for a, b in pairs))
+
+    def _coarse(self) -> int:
+        """Half of the coarsest step, inside npukit, of a softmax or an average pool, in steps of its result."""
+        nodes = [node for step in self.graph.steps for node in step.nodes if node.op_type in ("Softmax", "AveragePool")]
+        inside = (SOFTMAX_STEP if each.op_type == "Softmax" else self.scales[each.input[0]][0] for each in nodes)
+        return max(
+            (int(each / self.scales[node.output[0]][0]) for node, each in zip(nodes, inside, strict=True)), default=0
+        )
 
     def _noise(self, size: int) -> Mapping[str, np.ndarray]:
         scales = {name: self.scales[name.removesuffix("_raw")][0] for name in self.noises}

@@ -13,7 +13,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from differential.networks import AS_IT_IS, CALIBRATED, CASES, IN_FLOAT, Arrays, Maker, Network, Within, of_int8
+from differential.networks import (
+    AS_IT_IS,
+    CALIBRATED,
+    CASES,
+    IN_FLOAT,
+    SOFTMAX_STEP,
+    Arrays,
+    Maker,
+    Network,
+    Within,
+    of_int8,
+)
 from frontend.pytorch_models import both, quantised
 
 functional: Any = nn.functional
@@ -210,10 +221,13 @@ class Chain(nn.Module):
         self.noise = 0
         return round(max(changes) / self.ranges[-1][0])
 
-    def coarsest_pool(self, kinds: list[str]) -> int:
-        """Largest number of a result's steps in a step of the data of an average pool: npukit rounds to the latter."""
+    def coarsest_step(self, kinds: list[str]) -> int:
+        """Most steps of a result in a step, inside npukit, of a softmax or an average pool."""
         pairs = zip(kinds, self.ranges, self.ranges[1:], strict=False)
-        return max((round(before[0] / after[0]) for kind, before, after in pairs if kind == "avg_pool"), default=0)
+        inside = {"avg_pool": lambda before: before[0], "softmax": lambda before: SOFTMAX_STEP}
+        return max(
+            (round(inside[kind](before) / after[0]) for kind, before, after in pairs if kind in inside), default=0
+        )
 
     def quantise(self, data: torch.Tensor, *, by_channel: bool) -> None:
         """Quantises weights to int8, and results by the ranges of this data."""
@@ -295,7 +309,7 @@ def network(generator: np.random.Generator, name: str, kind: str, reads: str, wi
         chain, data, made = chain_of(random, kind, kinds)
         if reads == AS_IT_IS:
             chain.quantise(data, by_channel=bool(random.pick(0, 1)))
-            within = Within(steps=1 + chain.largest_change(data) + chain.coarsest_pool(made))
+            within = Within(steps=1 + chain.largest_change(data) + chain.coarsest_step(made))
         saved = program(chain, data)
     cases: list[Arrays] = [[data.numpy()]]
     if reads == CALIBRATED:

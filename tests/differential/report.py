@@ -38,4 +38,4 @@ def write(figures: Mapping[str, Any]) -> None:
 
 
 def recorded() -> dict[str, Any]:
-    return json.loads(RESULTS.read_text(encoding="utf-8"))
+    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"refusals": {}}
