@@ -14,20 +14,26 @@ from helpers import CHECKOUT
 RESULTS = CHECKOUT / "benchmarks/differential/results.json"
 PAGE = CHECKOUT / "docs/models.md"
 PARAGRAPH = re.compile(r"\*\*Random networks\.\*\*.*?\n\n", re.S)
+NO_RUN: dict[str, Any] = {"refusals": {}, "outcomes": {}}
 
 
 def paragraph(figures: Mapping[str, Any]) -> str:
-    counts, (first, last) = figures["outcomes"], figures["seeds"]
-    whole = sum(counts.values())
-    return wrapped(
+    """The text, with figures if there has been a run."""
+    text = (
         "**Random networks.** `make differential` compares networks of one to four ops, of each op, type, "
         "granularity and format, with LiteRT, TFLite Micro, ONNX Runtime and PyTorch. "
-        f"Of {whole:,} networks (seeds {first} to {last}, measured at {figures['commit']}) "
+        "`tests/differential/listed.toml` has the known faults and limits of the runtimes."
+    )
+    return wrapped(f"{text}{_counts(figures) if figures['outcomes'] else ''}\n")
+
+
+def _counts(figures: Mapping[str, Any]) -> str:
+    counts, (first, last) = figures["outcomes"], figures["seeds"]
+    return (
+        f" Of {sum(counts.values()):,} networks (seeds {first} to {last}, measured at {figures['commit']}) "
         f"{counts.get(EQUAL, 0):,} are equal, {counts.get(WITHIN, 0):,} within the bounds of this page, "
-        f"{counts.get(REFUSED, 0):,} refused by the name of an op or tensor, and {counts.get(LISTED, 0):,} show "
-        "a fault or a limit of the other runtime (`tests/differential/listed.toml`). "
-        f"{figures['built']:,} were built, and equal their reference on the emulator. "
-        "`benchmarks/differential/results.json` counts the refusals by reason.\n"
+        f"{counts.get(REFUSED, 0):,} refused by the name of an op or tensor, {counts.get(LISTED, 0):,} listed. "
+        f"{figures['built']:,} were built, and equal their reference on the emulator."
     )
 
 
@@ -38,4 +44,4 @@ def write(figures: Mapping[str, Any]) -> None:
 
 
 def recorded() -> dict[str, Any]:
-    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"refusals": {}}
+    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else NO_RUN
