@@ -107,7 +107,7 @@ def imported(model: Path, board: str, options: Options) -> Prepared:
     fault = NpukitError("not tried")
     for calibration, preprocess in product(calibrations, (("layout=NHWC",), ())):
         io = "file" if options.in_float else "int8"
-        wanted = replace(options, io=io, calibration=calibration, preprocess=preprocess)
+        wanted = replace(options, io=io, calibration=calibration, target_db=0, preprocess=preprocess)
         try:
             return prepare(model, load_board(board), wanted, Silent())
         except NpukitError as error:

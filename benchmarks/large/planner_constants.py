@@ -203,12 +203,12 @@ def small_transformers(board: Board) -> dict[str, Prepared]:
         images = transformers.Sizes(side=8, width=32, heads=4)
         transformers.save_model(model, images)
         transformers.save_samples(samples, images)
-        options = Options(calibration=samples, io="int8")
+        options = Options(calibration=samples, target_db=0, io="int8")
         found = {"2 blocks, images": prepare(model, board, options, Silent())}
         tokens = language_models.Sizes(64, 4, 128, 2, 32)
         states = language_models.save_model(model, tokens)
         language_models.save_samples(samples, tokens)
-        options = Options(calibration=samples, io="int8", states=tuple(states.items()))
+        options = Options(calibration=samples, target_db=0, io="int8", states=tuple(states.items()))
         return found | {"2 blocks, tokens": prepare(model, board, options, Silent())}
 
 

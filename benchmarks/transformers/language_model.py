@@ -94,7 +94,9 @@ class Case:
         model, samples = (self.folder / name for name in ("llama.onnx", "samples.npz"))
         states = save_model(model, self.sizes)
         save_samples(samples, self.sizes)
-        options = api.Options(calibration=samples, io="int8", states=tuple(states.items()), pes=152 * self.chips)
+        options = api.Options(
+            calibration=samples, target_db=0, io="int8", states=tuple(states.items()), pes=152 * self.chips
+        )
         return model, board_of(self.folder, self.chips, self.link), options
 
     def planned(self) -> tuple[None, int, int, float]:

@@ -66,6 +66,7 @@ class Case:
         kept = tuple(each for each in in_float(self.shape.blocks) if each not in wide)
         return api.Options(
             calibration=self.folder / "samples.npz",
+            target_db=0,
             states=tuple(states.items()),
             keep_float=kept,
             keep_int16=wide,

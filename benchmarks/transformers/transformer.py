@@ -58,7 +58,7 @@ def written(folder: Path, sizes: Sizes, pes: int) -> api.Options:
     save_model(folder / "vit.onnx", sizes)
     save_samples(samples, sizes, IMAGES if sizes.side == TINY.side else 40)
     layout = ("layout=NHWC",) if sizes.channels > 1 else ()
-    return api.Options(calibration=samples, io="int8", pes=pes, preprocess=layout)
+    return api.Options(calibration=samples, target_db=0, io="int8", pes=pes, preprocess=layout)
 
 
 def predicted(folder: Path, board: str, options: api.Options) -> Iterator[str]:

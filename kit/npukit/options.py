@@ -53,6 +53,9 @@ class Options:
     """Calibration's range of an activation: `minmax`, or `percentile` to ignore the rarest values."""
     weights: str = "int8"
     """Weights of a network quantised here: `int8`, or `int4` for 4 bits in each layer that bears them."""
+    target_db: float = 30.0
+    """Necessary signal-to-error ratio of a quantised network's outputs against the float model, in decibels, on
+    calibration data held back. 0: no necessary ratio, and plain int8."""
     preprocess: tuple[str, ...] = ()
     """Declarations of the sensor's values, one an input: `uint8 scale=0.0039 mean=0.5 std=0.25 layout=NHWC input=NAME`.
 

@@ -94,7 +94,7 @@ BUILD_ID_BYTES = 16
 PLANS, MORE_MISSING = 3, 512
 """`PLANS`: plans of a network whose linked programs are larger than predicted. `MORE_MISSING`: bytes that each further
 plan leaves free beyond the shortage of the first failing image, as another image may lack more."""
-TOLD = ("dead_channels", "remarks", "quantization", "accuracy", PLANNED_FOR)
+TOLD = ("dead_channels", "remarks", "quantization", "reached", "accuracy", PLANNED_FOR)
 """Keys of the summary about the import of the model, kept when a folder is built again from its net."""
 
 
@@ -275,6 +275,7 @@ def _imported(model: Path, board: Board, options: Options, plugins: Mapping[str,
             keep_float=options.keep_float,
             keep_int16=options.keep_int16,
             weights=options.weights,
+            target_db=options.target_db,
             own=OwnImport(passes("relax"), passes("quantizer"), patterns),
         )
     return loaded, loops

@@ -40,7 +40,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     folder = tmp_path_factory.mktemp("llama")
     states = save_model(folder / "llama.onnx", SIZES)
     save_samples(folder / "samples.npz", SIZES)
-    options = {"calibration": folder / "samples.npz", "io": "int8", "states": tuple(states.items())}
+    options = {"calibration": folder / "samples.npz", "io": "int8", "target_db": 0, "states": tuple(states.items())}
     return build(folder / "llama.onnx", folder / "out", str(two_small_chips(folder)), pes=2 * PES, **options)
 
 

@@ -25,7 +25,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, folder / "table.onnx")
     np.savez(folder / "samples.npz", in0=np.arange(ROWS, dtype=np.int32).reshape(-1, 1, 1))
-    return build(folder / "table.onnx", folder / "out", "pe-mesh", pes=PES, calibration=folder / "samples.npz")
+    return build(
+        folder / "table.onnx", folder / "out", "pe-mesh", pes=PES, calibration=folder / "samples.npz", target_db=0
+    )
 
 
 @pytest.mark.exhaustive

@@ -170,6 +170,15 @@ class PlanOptions:
             "--weights", metavar="|".join(Weights), help="Bits of weights: 8, or 4 in each layer that bears them."
         ),
     ] = Weights.INT8
+    target_db: Annotated[
+        float,
+        quantisation(
+            "--target-db",
+            min=0,
+            metavar="N",
+            help="Least signal-to-error ratio of the outputs, in decibels; 0 for none.",
+        ),
+    ] = 30
     preprocess: Annotated[
         list[str] | None,
         model(

@@ -72,12 +72,23 @@ def _remarks(summary: dict[str, Any]) -> Iterator[str]:
 def _quantization(summary: dict[str, Any]) -> Iterator[str]:
     """Lines on the layers with the largest quantisation errors, and the accuracy before and after."""
     worst = sorted(summary.get("quantization", []), key=lambda layer: layer["sqnr_db"])[:WORST]
+    if reached := summary.get("reached"):
+        cases = (
+            "the only case, also calibrated with" if reached["alone"] else f"{len(reached['cases'])} cases held back"
+        )
+        yield f"quantised: outputs {reached['db']:g} dB from float on {cases}; target {reached['target_db']:g} dB"
+        yield from (f"  {step}" for step in reached["steps"])
     if worst:
-        layers = ", ".join(f"{layer['name']} {layer['sqnr_db']:g} dB" for layer in worst)
-        yield f"quantised to int8; lowest signal-to-noise ratio: {layers}"
+        yield f"quantised to int8; lowest signal-to-noise ratio: {', '.join(map(_layer_error, worst))}"
     if accuracy := summary.get("accuracy"):
         shares = f"float {accuracy['float']:.1%}, int8 {accuracy['int8']:.1%}"
         yield f"accuracy on the {accuracy['cases']} calibration cases: {shares}"
+
+
+def _layer_error(layer: dict[str, Any]) -> str:
+    """The errors of a layer, and the steps of the search for it."""
+    done = "".join(f", {step}" for step in layer["done"])
+    return f"{layer['name']} {layer['sqnr_db']:g} dB ({layer['alone_db']:g} dB alone{done})"
 
 
 def show_tried(terminal: Terminal, tried: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -34,6 +34,10 @@ class Calibration:
     @property
     def count(self) -> int:
         return len(self.inputs[0])
+
+    def part(self, cases: Collection[int]) -> Calibration:
+        """Some of the cases, without labels."""
+        return Calibration(tuple(array[list(cases)] for array in self.inputs))
 
     def cases(self) -> Iterator[list[np.ndarray]]:
         return ([array[case] for array in self.inputs] for case in range(self.count))

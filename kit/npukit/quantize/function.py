@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -75,12 +75,14 @@ def substituted(value: Any, known: Variables) -> Any:
     return value
 
 
-def rewritten(module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilder], list[Any]]) -> IRModule:
-    """`main` with the same parameters. `emit` writes each binding; `results` gives the returned variables."""
+def rewritten(
+    module: IRModule, emit: Emit, results: Callable[[relax.BlockBuilder], list[Any]], more: Sequence[Any] = ()
+) -> IRModule:
+    """`main` with its parameters and `more`. `emit` writes each binding; `results` gives the returned variables."""
     functions: Any = module
     others = {name: function for name, function in functions.functions.items() if name.name_hint != "main"}
     builder = relax.BlockBuilder(IRModule(others))
-    with builder.function("main", parameters(module)):
+    with builder.function("main", [*parameters(module), *more]):
         with builder.dataflow():
             for variable, value in bindings(module):
                 try:

@@ -40,30 +40,34 @@ def rewrite(
     kept: Collection[Any] = (),
     factors: Factors = NO_FACTORS,
     wide: Wide = NOTHING_WIDE,
+    ends: Collection[Any] = (),
 ) -> QdqModule:
     """The module in QDQ form, with constants from their floors upwards. Results in `kept` are computed in float, and
     passed on in float among each other.
 
     Results are divided by the `factors` of their channels before quantisation. A dense layer's result is divided
     through the layer's weights and multiplied after reading. A float result is divided where it is quantised, and the
-    weights of its readers are multiplied. Dense layers read `wide` results as two bytes.
+    weights of its readers are multiplied. Dense layers read `wide` results as two bytes. Results in `ends` are
+    not quantised.
     """
     inside = {points.inside(variable): each for variable, each in factors.items()}
-    return _Rewriting(points, chosen, lowest, frozenset(kept), factors, {**factors, **inside}, wide).done()
+    factors_inside = {**factors, **inside}
+    return Rewriting(points, chosen, lowest, frozenset(kept), factors, factors_inside, wide, frozenset(ends)).done()
 
 
 @dataclass
-class _Rewriting:
-    """`real`: variables before quantisation. `read`: the expressions read by other ops instead."""
+class Rewriting:
+    """`main` in QDQ form, in making. `real`: variables before quantisation. `read`: expressions for other ops."""
 
     points: Points
     chosen: Mapping[Any, Quantization]
-    lowest: Floors
-    kept: frozenset[Any]
-    factors: Factors
-    divided: Factors
+    lowest: Floors = NO_FLOORS
+    kept: frozenset[Any] = frozenset()
+    factors: Factors = field(default_factory=dict)
+    divided: Factors = field(default_factory=dict)
     """The factors of results, and of products before their biases."""
-    wide: Wide
+    wide: Wide = NOTHING_WIDE
+    ends: frozenset[Any] = frozenset()
     real: dict[Any, Any] = field(default_factory=dict)
     read: dict[Any, Any] = field(default_factory=dict)
     integers: dict[Any, Any] = field(default_factory=dict)
@@ -73,28 +77,28 @@ class _Rewriting:
         ends = outputs(module)
 
         def results(builder: relax.BlockBuilder) -> list[Any]:
-            self._take_inputs(builder)
+            self.take_inputs(builder)
             return [self.read.get(end, end) for end in ends]
 
-        return QdqModule(rewritten(module, self._emit, results), self.integers)
+        return QdqModule(rewritten(module, self.emit, results), self.integers)
 
-    def _take_inputs(self, builder: relax.BlockBuilder) -> None:
+    def take_inputs(self, builder: relax.BlockBuilder) -> None:
         """Quantises the parameters before everything else."""
         for parameter in parameters(self.points.module):
             if parameter not in self.real:
-                self._define(builder, parameter, parameter)
+                self.define(builder, parameter, parameter)
 
     @cached_property
     def _in_float(self) -> set[Any]:
         """All variables in the computation of the kept results."""
         return {part for variable in self.kept for part in self.points.parts(variable)}
 
-    def _emit(self, builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
-        self._take_inputs(builder)
+    def emit(self, builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
+        self.take_inputs(builder)
         if isinstance(value, relax.Tuple):
             return
         if foldable(value) and value.args[0] in self.wide.results:
-            self._define(builder, variable, self._products(builder, variable, value))
+            self.define(builder, variable, self._products(builder, variable, value))
             return
         integer = self.points.leaf(variable) is variable and variable not in self._in_float
         if integer and isinstance(value, Call):
@@ -108,8 +112,8 @@ class _Rewriting:
                 bias = constant(value.args[1]) / self.factors[variable]
                 arguments[1] = relax.const(bias.astype(np.float32))
             value = make_call(value.op, arguments, value.attrs, value.ty_args)
-        sources = {source: self._source(variable, source) for source in variables(value)}
-        self._define(builder, variable, builder.emit(substituted(value, sources), variable.name))
+        sources = {source: self.source(variable, source) for source in variables(value)}
+        self.define(builder, variable, builder.emit(substituted(value, sources), variable.name))
 
     def _products(self, builder: relax.BlockBuilder, variable: Any, call: Any) -> Any:
         """The result of a dense layer on a `wide` input."""
@@ -123,7 +127,7 @@ class _Rewriting:
         scales = np.broadcast_to(scales, made.shape[-1:])
         return products(builder, self.read[call.args[0]], relax.const(made), np.ascontiguousarray(scales))
 
-    def _source(self, variable: Any, source: Any) -> Any:
+    def source(self, variable: Any, source: Any) -> Any:
         """The expression for `source` in the computation of `variable`."""
         leaf, inside = self.points.leaf(variable), self.points.inside(variable)
         activates = self.points.core(variable) is not variable
@@ -132,12 +136,12 @@ class _Rewriting:
         kept = variable in self._in_float and self.points.origin(source) in self.kept
         return (self.real if activates or within or taken_in or kept else self.read).get(source, source)
 
-    def _define(self, builder: relax.BlockBuilder, variable: Any, emitted: Any) -> None:
+    def define(self, builder: relax.BlockBuilder, variable: Any, emitted: Any) -> None:
         self.real[variable] = self.read[variable] = emitted
         if variable in self.wide.results:
             divided = self._times(builder, emitted, variable, -1)
             self.read[variable] = in_bytes(builder, divided, self.chosen[variable])
-        elif variable in self.points.quantised - self.wide.sums:
+        elif variable in self.points.quantised - self.wide.sums - self.ends:
             divided = self._times(builder, emitted, variable, -1) if variable in self.kept else emitted
             integers = builder.emit(quantize(divided, self.chosen[variable], "int8"), variable.name)
             self.integers[variable] = integers

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,12 @@ class Frames:
             found = self.run(inputs)
             values, held = found[: len(found) - len(held)], found[len(found) - len(held) :]
             yield inputs, values
+
+    def some(self, cases: Collection[int]) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
+        """The inputs and values of some cases. A stream is run from its first frame."""
+        if not self.states:
+            return iter(replace(self, data=self.data.part(cases)))
+        return (found for case, found in enumerate(self) if case in cases)
 
     @property
     def values(self) -> Iterator[list[np.ndarray]]:

@@ -1,0 +1,233 @@
+"""Chains between linear layers: a result that only linear layers read, perhaps through functions of single numbers.
+
+The constants of both ends can change with the float function as before: channels get other scales, or twice the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import relax
+from tvm.ir import Call, IRModule
+
+from npukit.net.importer.expressions import callee, operands, shape_of
+from npukit.quantize.canonical import foldable, weight_axis
+from npukit.quantize.function import constant, make_call, outputs, rewritten, substituted, variables
+from npukit.quantize.points import Points
+
+SCALABLE = ("nn.relu", "nn.leakyrelu", "abs", "negative", "nn.max_pool2d", "nn.avg_pool2d")
+"""Operators that scale each channel of the result as the channel of the input, for factors above zero."""
+SCALABLE_WITHOUT_CONSTANTS = ("add", "subtract", "maximum", "minimum")
+OF_CHANNELS = ("nn.max_pool2d", "nn.avg_pool2d", "nn.pad")
+"""Operators that compute each channel from the channel of the input."""
+
+LEAST = 2.0**-16
+"""Least factor of a channel, relative to the largest channel."""
+
+Constants = Mapping[Any, np.ndarray]
+"""The new weights of linear ops, and the new biases, by the variable of the product or the sum."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """`first`: the quantised result of the linear op `product`. `readers`: the linear ops at the end. `between`: the
+    results in the chain, `first` included. `scalable`: a factor of a channel passes from end to end. `divisible`: two
+    results can take a channel's place."""
+
+    first: Any
+    product: Any
+    readers: tuple[Any, ...]
+    between: tuple[Any, ...]
+    scalable: bool
+    divisible: bool
+
+
+def chains(points: Points) -> Iterator[Chain]:
+    """All chains of a function, in order."""
+    readers = dict[Any, list[Any]]()
+    for variable, value in points.values.items():
+        for read in variables(value):
+            readers.setdefault(read, []).append(variable)
+    ends = {*outputs(points.module)}
+    for first in points.in_order():
+        product = _product(points, first)
+        found = None if product is None else _followed(points, first, readers, ends)
+        if found is not None:
+            last, between = found
+            inner = [*_activations(points, first), *between[1:]]
+            scalable = all(_scales(points.values[each]) for each in inner)
+            read = [_channels_read(points.values[each], _channel_axis(points.values[product])) for each in last]
+            divisible = all(each == SUMMED for each in read) and points.inside(points.core(first)) is not None
+            yield Chain(first, product, tuple(last), tuple(between), scalable and all(read), divisible)
+
+
+SUMMED, SINGLE = "summed", "single"
+"""A reader sums all channels, or computes each result from a single channel."""
+
+
+def _channels_read(call: Any, axis: int) -> str:
+    """The way in which a linear op reads channels on the axis of its input; empty for other ways."""
+    if callee(call) == "matmul":
+        return SUMMED if axis == len(shape_of(call.args[0])) - 1 else ""
+    if str(call.attrs.data_layout).index("C") != axis:
+        return ""
+    groups = int(call.attrs.groups)
+    return SUMMED if groups == 1 else SINGLE if groups == shape_of(call.args[0])[axis] else ""
+
+
+def _scales(call: Any) -> bool:
+    """True if a factor above zero passes through the operator."""
+    if callee(call) == "nn.pad":
+        return float(call.attrs.pad_value) == 0
+    numbers = [constant(operand) for operand in operands(call) if constant(operand) is not None]
+    if callee(call) in SCALABLE_WITHOUT_CONSTANTS:
+        return not any(map(np.any, numbers))
+    return callee(call) in SCALABLE or (callee(call) == "multiply" and len(numbers) == 1)
+
+
+def _product(points: Points, first: Any) -> Any:
+    """The linear op whose sums, with bias and activation, the variable is; else None."""
+    core = points.core(first)
+    inside = points.inside(core)
+    product = core if inside is None else inside
+    moved = any(points.moves(each) for each in _activations(points, first))
+    return None if moved or product not in points.values or not foldable(points.values[product]) else product
+
+
+def _activations(points: Points, first: Any) -> Iterator[Any]:
+    """The activations between an op and its quantised result."""
+    while not first.same_as(points.core(first)):
+        yield first
+        first = variables(points.values[first])[0]
+
+
+def _followed(
+    points: Points, first: Any, readers: Mapping[Any, list[Any]], ends: set[Any]
+) -> tuple[list[Any], list[Any]] | None:
+    """The linear readers, and all results before them; None if anything else reads one of the results."""
+    last, between, todo = dict[Any, None](), dict[Any, None](), [first]
+    while todo:
+        variable = todo.pop(0)
+        between[variable] = None
+        if variable in ends or variable not in readers:
+            return None
+        for reader in readers[variable]:
+            value = points.values[reader]
+            if foldable(value):
+                last[reader] = None
+            elif _by_element(points, reader, first) or callee(value) in OF_CHANNELS:
+                todo += [] if reader in between else [reader]
+            else:
+                return None
+    return list(last), list(between)
+
+
+def _by_element(points: Points, variable: Any, first: Any) -> bool:
+    """True if the variable is a function of single numbers."""
+    return not points.leaf(variable).same_as(variable) or not points.core(variable).same_as(variable)
+
+
+def factors_of(peaks: np.ndarray, power: float) -> np.ndarray:
+    """The factors of channels, at most 1. With the power 1 all channels get equal ranges. A channel of zeros keeps its
+    range, which is unknown."""
+    relative = peaks / max(float(peaks.max()), np.finfo(np.float32).tiny)
+    return np.where(peaks > 0, np.maximum(relative, LEAST), 1.0) ** power
+
+
+def equalised(points: Points, chain: Chain, factors: np.ndarray, known: Constants) -> Constants:
+    """The constants with each channel divided by its factor at the beginning of the chain and multiplied at the end."""
+    call = points.values[chain.product]
+    weights = _weights(points, chain.product, known)
+    made = {chain.product: weights / _along(factors, weights.ndim, weight_axis(call, weights.ndim))}
+    bias = _bias(points, chain, known)
+    if bias is not None:
+        made[bias[0]] = bias[1] / _like(factors, bias[1])
+    for reader in chain.readers:
+        weights = made.get(reader, _weights(points, reader, known))
+        call = points.values[reader]
+        summed = _channels_read(call, channel_axis(points, chain)) == SUMMED
+        axis = _input_axis(call) if summed else weight_axis(call, weights.ndim)
+        made[reader] = weights * _along(np.repeat(factors, weights.shape[axis] // len(factors)), weights.ndim, axis)
+    return made
+
+
+def twice(points: Points, chain: Chain, step: float, known: Constants) -> Constants:
+    """The constants for two results a channel, a quarter step below and a quarter step above. The mean of both
+    integers has half the step. The readers' weights are halved, a quarter step above and below, for the same reason."""
+    call, weights = points.values[chain.product], _weights(points, chain.product, known)
+    axis = weight_axis(call, weights.ndim)
+    bias = _bias(points, chain, known)
+    assert bias
+    made = {chain.product: np.repeat(weights, 2, axis)}
+    sides = np.tile([-step / 4, step / 4], weights.shape[axis])
+    doubled = np.repeat(bias[1], 2, int(np.argmax(bias[1].shape)))
+    made[bias[0]] = doubled + sides.reshape(doubled.shape)
+    for reader in chain.readers:
+        weights = _weights(points, reader, known)
+        axis = _input_axis(points.values[reader])
+        made[reader] = _halves(weights, axis, weight_axis(points.values[reader], weights.ndim))
+    return made
+
+
+def _halves(weights: np.ndarray, axis: int, outer: int) -> np.ndarray:
+    """Two halves of each weight, which sum to the weight. Rounded, they differ by the last step if it is odd."""
+    others = tuple(each for each in range(weights.ndim) if each != outer)
+    quarter = np.abs(weights).max(axis=others, keepdims=True) / 2 / 127 / 4
+    sides = np.tile([1.0, -1.0], weights.shape[axis])
+    return np.repeat(weights / 2, 2, axis) + quarter * _along(sides, weights.ndim, axis)
+
+
+def with_constants(module: IRModule, made: Constants) -> IRModule:
+    """The function with other weights and biases. Shapes between them follow."""
+    known: dict[Any, Any] = {}
+
+    def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
+        if isinstance(value, relax.Tuple):
+            return
+        given = value
+        if variable in made and isinstance(value, Call):
+            new = relax.const(np.ascontiguousarray(made[variable], np.float32))
+            given = make_call(value.op, [value.args[0], new], value.attrs, value.ty_args)
+        known[variable] = builder.emit(substituted(given, known), variable.name)
+
+    ends = outputs(module)
+    return rewritten(module, emit, lambda _: [known.get(end, end) for end in ends])
+
+
+def _weights(points: Points, linear: Any, known: Constants) -> np.ndarray:
+    return known[linear] if linear in known else constant(points.values[linear].args[1])
+
+
+def _bias(points: Points, chain: Chain, known: Constants) -> tuple[Any, np.ndarray] | None:
+    """The sum of product and bias, and the bias."""
+    core = points.core(chain.first)
+    if points.inside(core) is None:
+        return None
+    return core, known[core] if core in known else constant(points.values[core].args[1])
+
+
+def _input_axis(call: Any) -> int:
+    return 0 if callee(call) == "matmul" else str(call.attrs.kernel_layout).index("I")
+
+
+def _along(numbers: np.ndarray, rank: int, axis: int) -> np.ndarray:
+    """Numbers along one of `rank` axes."""
+    return numbers.reshape([-1 if each == axis else 1 for each in range(rank)])
+
+
+def _like(numbers: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    return numbers.reshape(bias.shape) if bias.size == len(numbers) else numbers
+
+
+def channel_axis(points: Points, chain: Chain) -> int:
+    """The axis of channels in the chain's results."""
+    return _channel_axis(points.values[chain.product])
+
+
+def _channel_axis(call: Any) -> int:
+    if callee(call) == "matmul":
+        return len(shape_of(call)) - 1
+    return str(call.attrs.out_layout or call.attrs.data_layout).index("C")
