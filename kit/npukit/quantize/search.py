@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from math import floor
 from typing import Any
 
@@ -18,11 +18,11 @@ WORST = 3
 """Number of layers named with the largest errors."""
 POWERS = (0.0, 0.5, 0.75, 1.0)
 """Powers of the channels' factors to try."""
-SHARES = (0.85, 0.7)
+SHARES = (0.9, 0.8, 0.65)
 """Shares of a result's range to try."""
 GAIN_DB = 0.3
 """Least gain of a step."""
-MOST_STEPS = 6
+MOST_STEPS = 8
 """Most steps for single results."""
 
 Step = Callable[[Recipe], Recipe]
@@ -85,12 +85,39 @@ def _search(found: _Found) -> None:
     """Tries recipes in the order of their costs: other constants and ranges, then steps for single results."""
     simulation, plain = Simulation(found.model), found.attempt.recipe
     powers = [replace(plain, equalised=power) for power in POWERS]
-    equalised = max(powers, key=lambda each: simulation.db(_rounded(simulation, each)))
-    if found.tried(equalised) or not simulation.runs or found.tried(_with_ranges(simulation, equalised)):
-        return
-    for step in _by_effect(simulation, found.attempt.recipe)[:MOST_STEPS]:
-        if found.tried(step(found.attempt.recipe)):
+    for recipe in sorted(powers, key=lambda each: -simulation.db(_rounded(simulation, each))):
+        if found.tried(recipe) or (simulation.runs and found.tried(_with_ranges(simulation, recipe))):
             return
+    if not simulation.runs:
+        return
+    steps = _applied(found, _by_effect(simulation, found.attempt.recipe))
+    if found.enough:
+        _without_needless(found, steps)
+
+
+def _applied(found: _Found, steps: Iterable[Step]) -> list[tuple[Recipe, Step]]:
+    """The steps that bring the outputs closer, each with the recipe before."""
+    kept, left = list[tuple[Recipe, Step]](), MOST_STEPS
+    for step in steps:
+        before = found.attempt.recipe
+        if step(before) != before and left and not found.enough:
+            left -= 1
+            found.tried(step(before))
+            kept += [(before, step)] if found.attempt.recipe != before else []
+    return kept
+
+
+def _without_needless(found: _Found, kept: list[tuple[Recipe, Step]]) -> None:
+    """Leaves out each step without which the outputs still reach the target."""
+    steps = [step for _, step in kept]
+    for step in steps[:-1]:
+        fewer = [each for each in steps if each is not step]
+        attempt = found.model.attempt(
+            reduce(lambda recipe, each: each(recipe), fewer, kept[0][0]), found.model.calibrating
+        )
+        db = found.model.reached(attempt.net)
+        if db >= found.target_db:
+            steps, found.attempt, found.db = fewer, attempt, db
 
 
 def _rounded(simulation: Simulation, recipe: Recipe) -> Rounded:
