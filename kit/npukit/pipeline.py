@@ -232,7 +232,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     beside = file_beside(model)
     progress.stage(f"import {model.name}{f' with {beside.name}' if beside else ''}")
     plugins = plugins_of(board)
-    loaded, loops = apart(partial(_imported, model, board, options, plugins), model.name, MODEL)
+    loaded, loops = apart(partial(_imported, model, board, options, plugins), model.name, MODEL, told=progress.stage)
     engines = with_core(plugins, board)
     dumped("net-00-imported.txt", lambda: print_net(loaded.net))
     whole = run_passes(loaded.net, OWN, PassOptions(engines))

@@ -15,7 +15,7 @@ import pytest
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.host import parallel
 from npukit.host.budget import Budget
-from npukit.host.parallel import apart, in_order
+from npukit.host.parallel import apart, in_order, tell
 
 SMALL = Budget(1 << 26, 1)
 
@@ -93,6 +93,18 @@ def _dies() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_work_apart_tells_of_its_progress() -> None:
+    def work() -> int:
+        tell("half")
+        tell("nearly")
+        return 7
+
+    heard = list[str]()
+    assert apart(work, "model", SMALL, told=heard.append) == 7
+    assert heard == ["half", "nearly"]
+    assert apart(work, "model", SMALL) == 7
+
+
 def test_work_apart_may_die_or_take_too_much_memory() -> None:
     assert apart(lambda: 7, "model", SMALL) == 7
     with pytest.raises(NpukitError, match=r"model: the process that reads it ended .* \(status -11\)"):

@@ -150,7 +150,7 @@ def test_the_worst_of_several_outputs_counts(tmp_path: Path) -> None:
     model = onnx.load(path)
     model.graph.node.append(node("Mul", "x tiny", "t"))
     model.graph.node.append(node("Tanh", "t", "z"))
-    model.graph.initializer.append(numpy_helper.from_array(np.float32(0.02), "tiny"))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(0.02, np.float32), "tiny"))
     model.graph.output.append(helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, (1, WIDTH)))
     onnx.save(model, path)
     of_two = FloatModel(import_model(path), "model", Calibration((noise(1, WIDTH),)), 0.0, unchanged, ())

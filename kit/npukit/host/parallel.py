@@ -48,21 +48,34 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator
             job.end()
 
 
-def apart(work: Callable[[], Result], subject: str, budget: Budget, size: int = 0) -> Result:
+def apart(
+    work: Callable[[], Result], subject: str, budget: Budget, size: int = 0, told: Callable[[str], None] | None = None
+) -> Result:
     """The result of `work`, done in a copy of this process within the budget of `size` bytes. `subject`: of the error
-    if the work exceeds the budget or dies. Where processes cannot fork, `work` runs in this process."""
+    if the work exceeds the budget or dies. `told`: receives the text of each call of `tell` in the work. Where
+    processes cannot fork, `work` runs in this process."""
     if sys.platform != "linux" or multiprocessing.current_process().daemon:
         return work()
     bounds = budget.of(size)
     job: _Job[Result] = _Job(partial(_within, bounds, subject), work)
     try:
-        return job.result(f"{subject}: the process that reads it")
+        return job.result(f"{subject}: the process that reads it", told)
     except NpukitError:
         if job.status == -signal.SIGXCPU:
             raise _over(subject, f"{bounds.seconds:,} seconds of the processor") from None
         raise
     finally:
         job.end()
+
+
+_waiting: list[Connection] = []
+"""In the copy of a process: the connection to the process that waits."""
+
+
+def tell(text: str) -> None:
+    """Tells the process that waits for this process of progress. In any other process nothing happens."""
+    for each in _waiting:
+        each.send(text)
 
 
 def _within(bounds: Budget, subject: str, work: Callable[[], Result]) -> Result:
@@ -115,9 +128,12 @@ class _Job(Generic[Result]):
     def is_done(self) -> bool:
         return self.outcome.poll()
 
-    def result(self, who: str = "a process that worked on a part") -> Result:
+    def result(self, who: str = "a process that worked on a part", told: Callable[[str], None] | None = None) -> Result:
         try:
-            fault, result = self.outcome.recv()
+            while isinstance(received := self.outcome.recv(), str):
+                if told:
+                    told(received)
+            fault, result = received
         except EOFError:
             self._process.join()
             raise NpukitError(
@@ -138,6 +154,7 @@ class _Job(Generic[Result]):
 def _report(work: Callable[[Item], Result], item: Item, outcome: Connection) -> None:
     """Do an item and send the result or the error. Ctrl-C goes to the waiting process, which then ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _waiting[:] = [outcome]
     try:
         outcome.send((None, work(item)))
     except Exception as fault:

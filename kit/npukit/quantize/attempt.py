@@ -65,13 +65,9 @@ class Recipe:
 
     def told(self) -> tuple[str, ...]:
         """The steps in words, for the whole network."""
-        counts = {
-            f"channels equalised, power {self.equalised:g}": bool(self.equalised),
-            f"smaller ranges of {len(self.ranges)} results": len(self.ranges),
-            f"twice the steps of {len(self.twice)} results": len(self.twice),
-            f"{len(self.in_float)} results in float": len(self.in_float),
-        }
-        return tuple(told for told, there in counts.items() if there)
+        told = [f"channels equalised, power {self.equalised:g}"] if self.equalised else []
+        counts = {"smaller range": self.ranges, "twice the steps": self.twice, "float": self.in_float}
+        return (*told, *(f"{step}: {_results(len(places))}" for step, places in counts.items() if places))
 
     def done(self, place: int) -> tuple[str, ...]:
         """The steps for a result, in words."""
@@ -83,6 +79,10 @@ class Recipe:
         factors = (self.ranges.get(place, 1) for place in range(len(ranges)))
         pairs = zip(ranges.items(), factors, strict=True)
         return {each: ObservedRange(around.low * by, around.high * by) for (each, around), by in pairs}
+
+
+def _results(count: int) -> str:
+    return "1 result" if count == 1 else f"{count} results"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from math import floor
 from typing import Any
 
 from npukit.errors import NpukitError
+from npukit.host.parallel import tell
 from npukit.net.net import Net
 from npukit.quantize.attempt import Attempt, FloatModel, KeptLayers, Recipe
 from npukit.quantize.report import Reached, Report
@@ -73,6 +74,7 @@ class _Found:
         db = self.model.reached(attempt.net)
         if db > self.db + GAIN_DB:
             self.attempt, self.db = attempt, db
+        tell(f"quantise: {self.db:.1f} dB so far, {self.target_db:g} dB necessary")
         return self.enough
 
     def reached(self) -> Reached:
