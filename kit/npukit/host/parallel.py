@@ -69,7 +69,7 @@ def apart(
 
 
 _waiting: list[Connection] = []
-"""In the copy of a process: the connection to the process that waits."""
+"""Connection to the process that waits, in the copy of a process."""
 
 
 def tell(text: str) -> None:
