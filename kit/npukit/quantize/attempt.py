@@ -27,7 +27,7 @@ from npukit.quantize.choose import of_range
 from npukit.quantize.floors import Floors, deep_softmaxes, floors, least_peaks
 from npukit.quantize.four_bits import four_bits
 from npukit.quantize.function import outputs, parameters, variables
-from npukit.quantize.observe import ObservedRange, extremes, percentiles, runner
+from npukit.quantize.observe import ObservedRange, extremes, percentiles
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, closeness, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
@@ -336,8 +336,8 @@ def _peaks(points: Points, seen: Frames, softmaxes: Sequence[Any]) -> dict[Any, 
     if not softmaxes:
         return {}
     calls = [points.values[each] for each in softmaxes]
-    run = runner(points.module, [call.args[0] for call in calls])
-    return dict(zip(softmaxes, least_peaks(replace(seen, run=run).values, calls), strict=True))
+    given = frames(points.module, [call.args[0] for call in calls], seen.data, seen.states)
+    return dict(zip(softmaxes, least_peaks(given.values, calls), strict=True))
 
 
 def _is_linear(points: Points, variable: Any) -> bool:
