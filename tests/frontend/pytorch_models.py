@@ -10,6 +10,8 @@ import torch
 import torch.ao.quantization.fx._decomposed
 from torch import nn
 
+from npukit.frontend.pytorch import grouped
+
 quantised: Any = torch.ops.quantized_decomposed
 SIDE, CLASSES = 8, 5
 
@@ -41,6 +43,28 @@ class Remembering(nn.Module):
         held = torch.relu(self.mix(x)) + 0.5 * self.held
         self.held.copy_(held)
         return torch.tanh(held)
+
+
+class Grouped(nn.Module):
+    """A layer as left by torchao's `IntxWeightOnlyConfig` and `unwrap_tensor_subclass`: 4 bits, a scale a group."""
+
+    weight: torch.Tensor
+    scales: torch.Tensor
+    zeros: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        grouped.define()
+        self.bias = nn.Parameter(torch.randn(6))
+        self.register_buffer("weight", torch.randint(-8, 8, (6, 32), dtype=torch.int8))
+        self.register_buffer("scales", torch.rand(6, 4) + 0.1)
+        self.register_buffer("zeros", torch.randint(-2, 2, (6, 4), dtype=torch.int8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        operator: Any = torch.ops.torchao.dequantize_affine
+        return nn.functional.linear(
+            x, operator(self.weight, [1, 8], self.scales, self.zeros, torch.int8, -8, 7), self.bias
+        )
 
 
 class Quantised(nn.Module):

@@ -114,6 +114,15 @@ def test_what_torchao_quantises_is_taken_as_it_is(tmp_path: Path) -> None:
         assert np.abs(got - wanted).max() <= 0.02 * np.abs(wanted).max()
 
 
+def test_weights_in_groups_are_read_in_float(tmp_path: Path) -> None:
+    module, data = models.Grouped().eval(), noise(1, 32)
+    path = models.saved(module, tmp_path, 1, 32)
+    (got,) = run_reference(load_model(path, in_float=True).net, [data])
+    weight, scales, zeros = (each.numpy().astype(np.float32) for each in (module.weight, module.scales, module.zeros))
+    real = (weight - np.repeat(zeros, 8, 1)) * np.repeat(scales, 8, 1)
+    assert np.allclose(got, data @ real.T + module.bias.detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
 def test_the_largest_and_their_places(tmp_path: Path) -> None:
     module, sound = models.Extremes(), noise(2, 3, 8)
     path = models.saved(module, tmp_path, 2, 3, 8)

@@ -86,6 +86,7 @@ KEPT = ("archive_format", "archive_version", "byteorder", ".data/version")
 DAMAGE = (BadZipFile, struct.error, KeyError, ValueError, TypeError, AttributeError, RuntimeError, EOFError)
 OPERATOR = re.compile(
     r"torch\.ops\.(aten\.(?!from_file\b)|quantized_decomposed\.)\w+\.\w+"
+    r"|torch\.ops\.torchao\.dequantize_affine\.default"
     r"|_operator\.(getitem|add|sub|mul|floordiv|mod|neg|eq|ne|ge|gt|le|lt)"
 )
 SYMBOLIC = re.compile(

@@ -17,6 +17,7 @@ from tvm.ir import IRModule
 from tvm.relax.frontend.torch import from_exported_program
 
 from npukit.frontend.expressions import elu, extremes, place
+from npukit.frontend.pytorch import grouped
 from npukit.frontend.pytorch.recurrent import KINDS, recurrent_converters
 from npukit.frontend.shapes import StatePair, with_output_names, with_states
 
@@ -31,6 +32,7 @@ def translated(archive: BytesIO) -> IRModule:
     table = torch.export.default_decompositions()
     for kind in KINDS:
         table.pop(kind, None)
+    grouped.define()
     program = torch.export.load(archive).run_decompositions(table)
     known = _constants(program)
     converters = {
@@ -46,6 +48,7 @@ def translated(archive: BytesIO) -> IRModule:
         **dict.fromkeys(("max.dim", "topk.default"), partial(_largest, True)),
         "min.dim": partial(_largest, False),
         **recurrent_converters(known),
+        **grouped.converters(known),
     }
     kept = _changed_buffers(program)
     module = from_exported_program(program, custom_convert_map=converters, run_ep_decomposition=False)

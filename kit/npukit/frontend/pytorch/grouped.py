@@ -1,0 +1,52 @@
+"""torchao's `dequantize_affine` of constants: integers with a scale for each block, as real numbers."""
+
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from tvm import relax
+
+from npukit.errors import NpukitError
+
+NAME = "dequantize_affine"
+_SCHEMA = (
+    f"{NAME}(Tensor input, SymInt[] block_size, Tensor scale, Tensor? zero_point, ScalarType input_dtype,"
+    " Scalar? quant_min=None, Scalar? quant_max=None, ScalarType output_dtype=6) -> Tensor"
+)
+_LIBRARY = torch.library.Library("torchao", "FRAGMENT")
+
+
+def define() -> None:
+    """Defines the operator for PyTorch, unless torchao is imported: a program that calls it cannot be loaded before."""
+    if not hasattr(torch.ops.torchao, NAME):
+        _LIBRARY.define(_SCHEMA)
+        _LIBRARY.impl(NAME, lambda integers, *_: torch.empty_like(integers, dtype=torch.float32), "Meta")
+
+
+def converters(known: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return {f"{NAME}.default": partial(_dequantize, known)}
+
+
+def _dequantize(known: Mapping[str, np.ndarray], node: Any, importer: Any) -> relax.Var:
+    integers, block, scales, zeros = (
+        known.get(each.name) if isinstance(each, torch.fx.Node) else each for each in node.args[:4]
+    )
+    if integers is None or scales is None:
+        raise NpukitError(f"{NAME} of values that are computed at run time, which npukit does not read")
+    real = (integers.astype(np.float32) - _spread(zeros, block, integers)) * _spread(scales, block, integers)
+    return importer.block_builder.emit(relax.const(real.astype(np.float32)))
+
+
+def _spread(values: np.ndarray | None, block: Any, integers: np.ndarray) -> np.ndarray:
+    """A number for each integer. `values`: a number for each block."""
+    spread = np.zeros(1) if values is None else values
+    shape = [size // int(each) for size, each in zip(integers.shape, block, strict=True)]
+    spread = np.broadcast_to(spread.reshape(shape) if spread.size > 1 else spread, shape)
+    for axis, each in enumerate(block):
+        spread = np.repeat(spread, int(each), axis)
+    return spread.astype(np.float32)
