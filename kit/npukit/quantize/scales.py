@@ -118,7 +118,7 @@ SAMPLED, ROUNDED = 32, 1e-4
 
 
 def _are_multiples(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """For each row, True if all its numbers are integers of int8 times the step."""
+    """True for each row whose numbers are all integers of int8 times the step."""
     counts = rows / steps[:, np.newaxis]
     whole = np.rint(counts)
     return np.all((np.abs(counts - whole) < ROUNDED) & (whole <= LARGEST_WEIGHT), axis=1)
