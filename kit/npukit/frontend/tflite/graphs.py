@@ -86,7 +86,7 @@ class _Flat:
         match op.kind:
             case "IF" | "WHILE" | "STABLEHLO_COMPOSITE":
                 if depth == DEEPEST:
-                    raise NpukitError(f"{self._place(op)}: graphs lie more than {DEEPEST} deep in each other")
+                    raise NpukitError(f"{self._place(op)}: branches lie more than {DEEPEST} deep in each other")
                 {"IF": self._branch, "WHILE": self._loop, COMPOSITE: self._composite}[op.kind](op, depth)
             case "CALL_ONCE":
                 self._call_once(op)
