@@ -24,6 +24,7 @@ from npukit.frontend.onnx.importer import relax_of
 from npukit.frontend.onnx.node import schema_of
 from npukit.frontend.onnx.ops import CONVERTERS
 from npukit.frontend.onnx.qoperator import rewritten
+from npukit.frontend.onnx.single import in_single
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values, with_output_names
 from npukit.net.limits import TENSOR_BYTES
 
@@ -48,7 +49,8 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapp
     check_input_names(path.name, [value.name for value in _inputs(model)], input_shapes)
     _widen(model, path.name)
     shapes = _closed_shapes(model, input_shapes, path.name)
-    model = in_blocks(rewritten(folded(model, shapes, path.name), path.name), path.name)
+    model = rewritten(folded(model, shapes, path.name, custom), path.name)
+    model = in_single(in_blocks(model, path.name))
     _check_ops(model, path.name, custom)
     return with_output_names(relax_of(model, path.name, shapes, custom), [value.name for value in model.graph.output])
 

@@ -7,7 +7,7 @@ condition is known only at run time, both branches are computed and Where select
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import prod
@@ -20,6 +20,8 @@ from onnx.reference import ReferenceEvaluator
 
 from npukit.errors import NpukitError
 from npukit.frontend.onnx.node import schema_of
+from npukit.frontend.onnx.spelled import spelled
+from npukit.frontend.onnx.spelling import Spelling
 from npukit.net.limits import ELEMENTS, OPS, STEPS, TENSOR_BYTES, check_shape
 
 FOLDED = frozenset(
@@ -40,9 +42,11 @@ NAMED = 1 << 12
 """Most elements of a constant whose values may determine the shape of a result."""
 
 
-def folded(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], name: str) -> onnx.ModelProto:
-    """The folded model for inputs of the given shapes. `name`: the file's name in errors."""
-    fold = _Fold(name, list(model.opset_import), {value.name for value in model.graph.output})
+def folded(
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]], name: str, custom: Collection[str] = ()
+) -> onnx.ModelProto:
+    """The folded model for inputs of the given shapes. `name`: the file's name in errors; `custom`: ops of users."""
+    fold = _Fold(name, list(model.opset_import), {value.name for value in model.graph.output}, frozenset(custom))
     for tensor in model.graph.initializer:
         fold.hold(tensor)
     for value in model.graph.input:
@@ -64,6 +68,7 @@ class _Fold:
     imports: list[Any]
     wanted: set[str]
     """The model's outputs. Some node must compute each of them."""
+    custom: frozenset[str] = frozenset()
     names: set[str] = field(default_factory=set)
     types: dict[str, TypeProto] = field(default_factory=dict)
     known: dict[str, onnx.TensorProto] = field(default_factory=dict)
@@ -96,13 +101,33 @@ class _Fold:
             if names or self.depth:
                 for place, each in enumerate(node.output):
                     names[each] = moved.output[place] = self._new(each) if each else ""
-            if moved.op_type == "If" and moved.domain in ("", "ai.onnx"):
+            while len(moved.output) > 1 and not moved.output[-1]:
+                del moved.output[-1]
+            parts = None if moved.op_type in self.custom else spelled(self._spelling(moved))
+            if parts is not None:
+                for part in parts:
+                    self._keep(part, alias=True)
+            elif moved.op_type == "If" and moved.domain in ("", "ai.onnx"):
                 self._branches(moved, names)
             elif moved.op_type == "Loop" and moved.domain in ("", "ai.onnx"):
                 self._loop(moved, names)
             elif not self._fold(moved):
                 self._keep(moved)
         return names
+
+    def _spelling(self, node: onnx.NodeProto) -> Spelling:
+        return Spelling(
+            node,
+            self.opset,
+            lambda name: _shape(self.types.get(name)),
+            lambda name: self.value(name) if name in self.known else None,
+            self._constant,
+            self._new,
+        )
+
+    @property
+    def opset(self) -> int:
+        return next(entry.version for entry in self.imports if entry.domain in ("", "ai.onnx"))
 
     def _new(self, name: str) -> str:
         made = next(f"{name}.{number}" for number in self._numbers if f"{name}.{number}" not in self.names)
@@ -162,7 +187,7 @@ class _Fold:
     def _with_axis(self, name: str) -> str:
         """The name of a value with an additional first axis of size 1."""
         made = self._new(name)
-        old = next(entry.version for entry in self.imports if entry.domain in ("", "ai.onnx")) < AXES_ARE_INPUTS
+        old = self.opset < AXES_ARE_INPUTS
         inputs = [name] if old else [name, self._constant(np.array([0], np.int64))]
         node = helper.make_node("Unsqueeze", inputs, [made])
         node.attribute.extend([helper.make_attribute("axes", [0])] if old else [])
@@ -217,10 +242,11 @@ class _Fold:
             return False
         if node.op_type in ("Shape", "Size"):
             return self._shape(node)
-        given = dict.fromkeys(each for each in node.input if each)
+        given, types = dict.fromkeys(each for each in node.input if each), self._inferred(node)
+        if outputs and all(0 in (_shape(types.get(each)) or ()) for each in outputs):
+            return self._empty(outputs, types)
         if node.op_type not in FOLDED or not all(each in self.known for each in given):
             return False
-        types = self._inferred(node)
         if node.op_type not in UNBOUNDED and any(_shape(types.get(each)) is None for each in outputs):
             return False
         graph = helper.make_graph([node], "known", [], [helper.make_empty_tensor_value_info(each) for each in outputs])
@@ -232,6 +258,13 @@ class _Fold:
             return False
         for name, value in zip(outputs, arrays, strict=True):
             self._found(name, value)
+        return True
+
+    def _empty(self, outputs: Sequence[str], types: Mapping[str, TypeProto]) -> bool:
+        """Registers results without elements, whose values need no computation."""
+        for each in outputs:
+            kind = helper.tensor_dtype_to_np_dtype(types[each].tensor_type.elem_type)
+            self._found(each, np.zeros(_shape(types[each]) or (), kind))
         return True
 
     def _shape(self, node: onnx.NodeProto) -> bool:
