@@ -98,12 +98,12 @@ def _less_sign(bb: Any, integers: Any) -> Any:
     return bb.emit(operators.astype(wide, "int8"))
 
 
-def _moved(bb: Any, sums: Any, zero: Any, reach: np.ndarray, positions: Sequence[np.ndarray] = ()) -> Any:
+def _moved(bb: Any, sums: Any, zero: Any, reach: np.ndarray, positions: Sequence[Any] = ()) -> Any:
     """Sums corrected by the zero point. `reach`: for each kind of position of the window, the total of the weights on
     data. `positions`: the kind of each position, for each axis of an image. Positions away from the edges are alike."""
     begin = operators.subtract(operators.astype(zero, "int32"), relax.const(SIGN, "int32"))
     if reach.shape[0] * prod(map(len, positions)) <= FEW_SUMS:
-        reach, positions = reach[np.ix_(range(reach.shape[0]), *positions)] if positions else reach, ()
+        reach, positions = reach[np.ix_(np.arange(reach.shape[0]), *positions)] if positions else reach, ()
     amount = bb.emit(operators.multiply(bb.emit(operators.reshape(begin, [])), relax.const(reach, "int32")))
     for axis, kinds in enumerate(positions, 1):
         if reach.shape[axis] > 1:
