@@ -22,7 +22,6 @@ from npukit.net.reference import evaluate
 from npukit.net.tensor import Quantization
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.canonical import LINEAR, canonical, foldable, weight_axis
-from npukit.quantize.chains import Chain, chains, channel_axis, equalised, factors_of, twice, with_constants
 from npukit.quantize.choose import of_range
 from npukit.quantize.floors import Floors, deep_softmaxes, floors, least_peaks
 from npukit.quantize.four_bits import four_bits
@@ -34,6 +33,7 @@ from npukit.quantize.rewrite import QdqModule, rewrite
 from npukit.quantize.scales import Quantizer, quantised
 from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_dense, read_in_float, spread
 from npukit.quantize.states import Frames, choose_tied, frames
+from npukit.quantize.target.chains import Chain, chains, channel_axis, equalised, factors_of, twice, with_constants
 from npukit.quantize.wide import Wide
 
 

@@ -31,8 +31,8 @@ from npukit.quantize.canonical import canonical
 from npukit.quantize.function import outputs, parameters
 from npukit.quantize.report import Report
 from npukit.quantize.scales import Quantizer, in_turn, quantised
-from npukit.quantize.search import quantise
 from npukit.quantize.states import Names, with_named_states
+from npukit.quantize.target.search import quantise
 
 INT4 = "int4"
 OMITTED = {"minmax": 0.0, "percentile": 1e-4}

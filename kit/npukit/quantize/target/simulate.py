@@ -16,7 +16,6 @@ from npukit.net.importer.expressions import shape_of
 from npukit.net.tensor import Quantization
 from npukit.quantize.attempt import FloatModel, Recipe, terms
 from npukit.quantize.canonical import foldable, weight_axis
-from npukit.quantize.chains import Constants
 from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
 from npukit.quantize.observe import Run, runner
 from npukit.quantize.points import Points
@@ -24,6 +23,7 @@ from npukit.quantize.report import closeness
 from npukit.quantize.rewrite import Rewriting
 from npukit.quantize.scales import of_weights, quantised
 from npukit.quantize.states import Frames
+from npukit.quantize.target.chains import Constants
 
 FINE = 2.0**-20
 """Step of a tensor that is not rounded, relative to its range."""

@@ -13,7 +13,7 @@ from npukit.host.parallel import tell
 from npukit.net.net import Net
 from npukit.quantize.attempt import Attempt, FloatModel, KeptLayers, Recipe
 from npukit.quantize.report import Reached, Report
-from npukit.quantize.simulate import Rounded, Simulation
+from npukit.quantize.target.simulate import Rounded, Simulation
 
 WORST = 3
 """Number of layers named with the largest errors."""

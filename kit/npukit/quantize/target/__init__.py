@@ -1,0 +1,1 @@
+"""The search for a quantisation that reaches a target."""
