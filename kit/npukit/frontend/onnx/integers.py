@@ -98,7 +98,7 @@ def _less_sign(bb: Any, integers: Any) -> Any:
     return bb.emit(operators.astype(wide, "int8"))
 
 
-def _moved(bb: Any, sums: Any, zero: Any, reach: np.ndarray, positions: Sequence[Any] = ()) -> Any:
+def _moved(bb: Any, sums: Any, zero: Any, reach: np.ndarray, positions: Sequence[np.ndarray] = ()) -> Any:
     """Sums corrected by the zero point. `reach`: for each kind of position of the window, the total of the weights on
     data. `positions`: the kind of each position, for each axis of an image. Positions away from the edges are alike."""
     begin = operators.subtract(operators.astype(zero, "int32"), relax.const(SIGN, "int32"))
