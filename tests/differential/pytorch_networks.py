@@ -290,7 +290,8 @@ def chain_of(random: Random, kind: str, kinds: tuple[str, ...]) -> tuple[Chain, 
     for name in (kind, *(str(each) for each in random.choice(kinds, after))):
         step = MAKERS[name](random, tuple(now.shape)) if now.numel() <= LARGEST else None
         if step is not None:
-            steps.append(step.eval() if isinstance(step, nn.Module) else step)
+            module: Any = step
+            steps.append(module.eval() if isinstance(step, nn.Module) else module)
             made.append(name)
             now = steps[-1](now)
     return Chain(steps).eval(), data, made

@@ -79,10 +79,10 @@ def test_the_moments_of_a_convolution_are_those_of_its_patches(
     np.savez(tmp_path / "samples.npz", in0=noise)
     found = []
 
-    def kept(layer: four_bits.Layer) -> None:
+    def kept(layer: four_bits.NarrowLayer) -> None:
         found.append(sum(four_bits.energy(layer.rows, each) for each in (layer._moments, layer._held_back)))
 
-    monkeypatch.setattr(four_bits.Layer, "narrow", kept)
+    monkeypatch.setattr(four_bits.NarrowLayer, "narrow", kept)
     loaded(path, tmp_path / "samples.npz")
     expected = sum(float(np.square(run_onnx(path, {"x": case})[0]).sum()) for case in noise)
     assert found == [pytest.approx(expected, rel=1e-4)]

@@ -21,7 +21,7 @@ from npukit.errors import NpukitError
 from npukit.frontend.models import import_model
 from npukit.net.reference import run_reference
 from npukit.net.text import print_net
-from npukit.quantize.attempt import FloatModel, Recipe
+from npukit.quantize.attempt import FloatModel, Treatment
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.models import Loaded, load_model
 from npukit.quantize.scales import quantised, unchanged
@@ -96,7 +96,7 @@ def _plain(path: Path, folder: Path) -> None:
     """Raises an error if plain int8 misses the target on all cases."""
     cases = Calibration((np.load(folder / "data.npz")["in0"],))
     model = FloatModel(import_model(path), "model", cases, 0.0, unchanged, ())
-    if model.reached(model.attempt(Recipe()).net) < TARGET:
+    if model.reached(model.attempt(Treatment()).net) < TARGET:
         raise NpukitError("plain int8 misses the target")
 
 
@@ -154,7 +154,7 @@ def test_the_worst_of_several_outputs_counts(tmp_path: Path) -> None:
     model.graph.output.append(helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, (1, WIDTH)))
     onnx.save(model, path)
     of_two = FloatModel(import_model(path), "model", Calibration((noise(1, WIDTH),)), 0.0, unchanged, ())
-    assert of_two.reached(of_two.attempt(Recipe()).net) < 25
+    assert of_two.reached(of_two.attempt(Treatment()).net) < 25
 
 
 @pytest.mark.parametrize(("kind", "gain_db"), [("Relu", 3.0), ("Elu", 2.0)])
@@ -172,7 +172,7 @@ def test_twice_the_steps_are_closer(tmp_path: Path, kind: str, gain_db: float) -
     (chain,) = model.chains
     place = model.points.in_order().index(chain.first)
     assert chain.divisible
-    gain = gained(model, lambda recipe: replace(recipe, twice=frozenset({place})))
+    gain = gained(model, lambda treatment: replace(treatment, twice=frozenset({place})))
     assert gain > gain_db
 
 
@@ -180,8 +180,8 @@ def model_of(path: Path, cases: np.ndarray) -> FloatModel:
     return FloatModel(import_model(path), "model", Calibration((cases,)), 0.0, unchanged, ())
 
 
-def gained(model: FloatModel, step: Callable[[Recipe], Recipe]) -> float:
-    plain, further = (model.reached(model.attempt(each).net) for each in (Recipe(), step(Recipe())))
+def gained(model: FloatModel, step: Callable[[Treatment], Treatment]) -> float:
+    plain, further = (model.reached(model.attempt(each).net) for each in (Treatment(), step(Treatment())))
     return further - plain
 
 
@@ -198,12 +198,12 @@ def test_equalised_channels_leave_the_float_function_as_it_is(tmp_path: Path, gr
     last = weights(CHANNELS, CHANNELS // groups, 2, 2, seed=2) / (sizes.reshape(1, -1, 1, 1) if groups == 1 else 1)
     path = saved(tmp_path, (1, 3, 6, 6), nodes, first=weights(CHANNELS, 3, 1, 1) * sizes, last=last)
     model = model_of(path, noise(1, 3, 6, 6))
-    attempt = model.attempt(Recipe(equalised=1))
+    attempt = model.attempt(Treatment(equalised=1))
     outputs = [values[-1] for values in attempt.seen.values]
     before = [values[-1] for values in model.seen.values]
-    assert model.constants(Recipe(equalised=1))
+    assert model.constants(Treatment(equalised=1))
     np.testing.assert_allclose(outputs, before, rtol=1e-4, atol=1e-5 * np.abs(before).max())
-    assert gained(model, lambda recipe: replace(recipe, equalised=1)) > 0
+    assert gained(model, lambda treatment: replace(treatment, equalised=1)) > 0
 
 
 def test_the_last_quarter_of_a_stream_is_held_back(tmp_path: Path) -> None:

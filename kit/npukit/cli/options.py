@@ -31,7 +31,7 @@ class Io(StrEnum):
     INT8 = "int8"
 
 
-class Weights(StrEnum):
+class WeightBits(StrEnum):
     INT8 = "int8"
     INT4 = "int4"
 
@@ -165,11 +165,11 @@ class PlanOptions:
         ),
     ] = Ranges.MINMAX
     weights: Annotated[
-        Weights,
+        WeightBits,
         quantisation(
-            "--weights", metavar="|".join(Weights), help="Bits of weights: 8, or 4 in each layer that bears them."
+            "--weights", metavar="|".join(WeightBits), help="Bits of weights: 8, or 4 in each layer that bears them."
         ),
-    ] = Weights.INT8
+    ] = WeightBits.INT8
     target_db: Annotated[
         float,
         quantisation(

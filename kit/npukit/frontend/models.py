@@ -51,9 +51,7 @@ def import_model(
         return _HELD[path]
     data = _read(path)
     if is_tflite(data) or path.suffix == ".tflite":
-        model = read_tflite(data, path.name)
-        own = {**(hybrids(CONVERTERS) if dynamic else {}), **by_users(model, path.name, custom)}
-        return emit_module(model, {**CONVERTERS, **own}, path.name, shapes)
+        return _of_tflite(data, path.name, shapes, custom, dynamic)
     if path.suffix == ".onnx":
         with extra_packages("onnx", f"{path.name}, an ONNX model,"):
             from npukit.frontend.onnx.file import import_onnx
@@ -65,6 +63,12 @@ def import_model(
     if path.suffix in (".keras", ".h5"):
         tries = ["convert it with tf.lite.TFLiteConverter.from_keras_model: docs/models.md has the line"]
     raise NpukitError(f"{path.name} is not a model npukit knows", tries=tries)
+
+
+def _of_tflite(data: bytes, name: str, shapes: InputShapes, custom: Mapping[str, str], dynamic: bool) -> IRModule:
+    model = read_tflite(data, name)
+    own = {**(hybrids(CONVERTERS) if dynamic else {}), **by_users(model, name, custom)}
+    return emit_module(model, {**CONVERTERS, **own}, name, shapes)
 
 
 def layout_of(path: Path) -> Layout:

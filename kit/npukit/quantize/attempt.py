@@ -1,4 +1,4 @@
-"""Attempts to quantise a float model: the network made by a recipe, and its errors on the calibration data."""
+"""Attempts to quantise a float model: the network made by a treatment, and its errors on the calibration data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class KeptLayers:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Treatment:
     """Steps of a quantisation. Results have their place among all quantised results of the float function, in order.
     `equalised`: power of the factors of channels; 0 for none. `ranges`: factors of ranges. `twice`: first results of
     chains with twice the steps. `in_float`: results in float, besides the layers that the user keeps; those of linear
@@ -59,8 +59,8 @@ class Recipe:
     twice: frozenset[int] = frozenset()
     in_float: frozenset[int] = frozenset()
 
-    def with_share(self, share: float, count: int) -> Recipe:
-        """The recipe with a common factor of all ranges."""
+    def with_share(self, share: float, count: int) -> Treatment:
+        """The treatment with a common factor of all ranges."""
         return replace(self, ranges=dict.fromkeys(range(count), share))
 
     def told(self) -> tuple[str, ...]:
@@ -87,9 +87,9 @@ def _results(count: int) -> str:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A network made by a recipe. `layers`: by float variable, whose values `seen` has in `order`."""
+    """A network made by a treatment. `layers`: by float variable, whose values `seen` has in `order`."""
 
-    recipe: Recipe
+    treatment: Treatment
     net: Net
     layers: Mapping[Any, Layer]
     order: Sequence[Any]
@@ -100,7 +100,7 @@ class Attempt:
         """The errors of all layers over all cases."""
         cases = ((integers_of(self.net, inputs), self._values(values)) for inputs, values in self.seen)
         report = compare(self.net, list(self.layers.values()), cases, self.seen.data.labels)
-        done = {layer.name: self.recipe.done(self.order.index(each)) for each, layer in self.layers.items()}
+        done = {layer.name: self.treatment.done(self.order.index(each)) for each, layer in self.layers.items()}
         return replace(report, layers=tuple(replace(each, done=done[each.name]) for each in report.layers))
 
     def _values(self, values: list[np.ndarray]) -> list[np.ndarray]:
@@ -143,19 +143,19 @@ class FloatModel:
     def frames(self, points: Points) -> Frames:
         return frames(points.module, [*points.in_order(), outputs(points.module)[0]], self.data, self.states)
 
-    def attempt(self, recipe: Recipe, cases: Collection[int] | None = None) -> Attempt:
-        """The network made by a recipe. Ranges are those of the `cases`, by default of all."""
+    def attempt(self, treatment: Treatment, cases: Collection[int] | None = None) -> Attempt:
+        """The network made by a treatment. Ranges are those of the `cases`, by default of all."""
         points, seen = self.points, self.seen
-        if changed := self.constants(recipe):
+        if changed := self.constants(treatment):
             points = self.points_of(with_constants(points.module, changed))
             seen = self.frames(points)
-        order, keep = points.in_order(), recipe.keep
+        order, keep = points.in_order(), treatment.keep
         part = seen if cases is None else replace(seen, data=self.data.part(cases))
         observed, lowest = self._observed(points, part)
-        chosen = choose_tied(points, recipe.scaled(observed), self.states)
+        chosen = choose_tied(points, treatment.scaled(observed), self.states)
         net, layers = self._network(rewrite(points, chosen, lowest), order)
-        if keep != KeptLayers() or recipe.in_float:
-            own = [order[place] for place in recipe.in_float]
+        if keep != KeptLayers() or treatment.in_float:
+            own = [order[place] for place in treatment.in_float]
             in_int16 = dict(zip(keep.in_int16, self._named(layers, keep.in_int16), strict=True))
             computed = [each for each in own if not _is_linear(points, each)]
             kept = [*self._named(layers, keep.in_float), *in_int16.values(), *computed]
@@ -167,29 +167,29 @@ class FloatModel:
             divided = {each: of_range(points, each, around) for each, around in ranges.items()}
             written = rewrite(points, {**chosen, **divided}, lowest, kept, factors, wide, ends)
             net, layers = self._network(written, order, kept, factors)
-        return Attempt(recipe, net, layers, order, lowest, seen)
+        return Attempt(treatment, net, layers, order, lowest, seen)
 
-    def constants(self, recipe: Recipe) -> dict[Any, np.ndarray]:
-        """The weights and biases changed by a recipe."""
+    def constants(self, treatment: Treatment) -> dict[Any, np.ndarray]:
+        """The weights and biases changed by a treatment."""
         made = dict[Any, np.ndarray]()
-        if recipe.equalised:
-            for chain, factors in self._factors(recipe.equalised):
+        if treatment.equalised:
+            for chain, factors in self._factors(treatment.equalised):
                 made |= equalised(self.points, chain, factors, made)
-        if recipe.twice:
-            places, steps = self.points.in_order(), self.steps(recipe)
+        if treatment.twice:
+            places, steps = self.points.in_order(), self.steps(treatment)
             for chain in self.chains:
-                if places.index(chain.first) in recipe.twice:
+                if places.index(chain.first) in treatment.twice:
                     made |= twice(self.points, chain, steps[chain.first].scale, made)
         return made
 
-    def steps(self, recipe: Recipe) -> dict[Any, Quantization]:
+    def steps(self, treatment: Treatment) -> dict[Any, Quantization]:
         """The quantisation of each result, over the cases that are not held back."""
         ranges = dict(self._calibrated)
-        for chain, factors in self._factors(recipe.equalised) if recipe.equalised else ():
+        for chain, factors in self._factors(treatment.equalised) if treatment.equalised else ():
             for each in filter(self._ends.__contains__, chain.between):
                 low, high = (ends / factors for ends in self._ends[each])
                 ranges[each] = ObservedRange(float(low.min()), float(high.max()))
-        return choose_tied(self.points, recipe.scaled(ranges), self.states)
+        return choose_tied(self.points, treatment.scaled(ranges), self.states)
 
     def tail(self, result: Any) -> frozenset[int] | None:
         """The places of a result and of all results computed from it, up to outputs and dense layers. None if they have
@@ -285,8 +285,8 @@ class FloatModel:
         """The cases to measure with: each fourth, the last of few, and the last quarter of a stream."""
         count = self.data.count
         if self.states:
-            return list(range(count - max(count // EACH, 1), count))
-        return list(range(EACH - 1, count, EACH)) or [count - 1]
+            return list(range(count - max(count // HELD_BACK_OF, 1), count))
+        return list(range(HELD_BACK_OF - 1, count, HELD_BACK_OF)) or [count - 1]
 
     @cached_property
     def expected(self) -> list[list[np.ndarray]]:
@@ -322,7 +322,7 @@ class FloatModel:
 
 MOST_IN_FLOAT = 4096
 """Most values of a result in float that is not asked for."""
-EACH = 4
+HELD_BACK_OF = 4
 """A case of this many is held back."""
 
 

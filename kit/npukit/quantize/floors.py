@@ -123,7 +123,7 @@ def _of_operands(value: Any, around: _Around, peak: float | None) -> list[float]
         return [peak - depth(value)]
     if name in PASSED_ON or (isinstance(value, relax.Var | relax.Tuple)):
         return [around.floor] * count
-    return RULES[name](value, around) if name in RULES else [-inf] * count
+    return FLOOR_RULES[name](value, around) if name in FLOOR_RULES else [-inf] * count
 
 
 def _of_sum(call: Any, around: _Around) -> list[float]:
@@ -156,7 +156,7 @@ Rule = Callable[[Any, _Around], list[float]]
 PASSED_ON = {"broadcast_to", "concat", "maximum", "minimum", "split", "where", *MOVEMENTS} - {"image.resize2d"}
 """Operators whose result has no value below a floor unless an operand has one."""
 
-RULES: Mapping[str, Rule] = {
+FLOOR_RULES: Mapping[str, Rule] = {
     "add": _of_sum,
     "divide": _of_multiple(-1),
     "max": _of_largest,

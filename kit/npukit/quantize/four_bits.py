@@ -38,7 +38,7 @@ FRACTIONS = np.linspace(0.5, 1.0, 11)
 
 def four_bits(points: Points, data: Calibration, states: Sequence[StatePair]) -> dict[Any, np.ndarray]:
     """Float weights on grids of 4 bits, by the result of each layer that bears them."""
-    layers = [Layer(variable, value) for variable, value in points.values.items() if _is_taken(value)]
+    layers = [NarrowLayer(variable, value) for variable, value in points.values.items() if _is_taken(value)]
     for case, values in enumerate(frames(points.module, [layer.data for layer in layers], data, states).values):
         for layer, value in zip(layers, values, strict=False):
             layer.see(value, held_back=case % PERIOD == PERIOD - 1)
@@ -52,7 +52,7 @@ def _is_taken(value: Any) -> bool:
     return callee(value) == "nn.conv2d" and foldable(value) and int(value.attrs.groups) == 1
 
 
-class Layer:
+class NarrowLayer:
     """A dense layer, or a convolution in one group, and the second moments of its inputs."""
 
     def __init__(self, variable: Any, call: Any) -> None:

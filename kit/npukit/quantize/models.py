@@ -57,6 +57,28 @@ class Loaded:
     remarks: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Aims:
+    """How a float model is quantised. `cut`: fraction of all values that a range omits at either end. `narrow`: weights
+    of 4 bits. `target_db`: necessary signal-to-error ratio of the outputs; 0 for none."""
+
+    calibration: Path | None
+    cut: float
+    keep: KeptLayers
+    narrow: bool
+    target_db: float
+
+    @property
+    def options(self) -> list[str]:
+        """The given options that need calibration."""
+        given = {
+            "--keep-float": self.keep.in_float,
+            "--keep-int16": self.keep.in_int16,
+            "--weights int4": self.narrow,
+        }
+        return [option for option, value in given.items() if value]
+
+
 def load_model(
     path: Path,
     *,
@@ -88,13 +110,11 @@ def load_model(
         module = each(module)
     dumped("relax.py", module.script)
     layout, keep = layout_of(path), KeptLayers(keep_float, keep_int16)
-    if calibration is None and keep != KeptLayers():
-        option = "--keep-float" if keep_float else "--keep-int16"
+    aims = Aims(calibration, OMITTED[ranges], keep, weights == INT4, target_db)
+    if calibration is None and aims.options:
+        option = aims.options[0]
         raise NpukitError(f"{option} is for a model that is quantised here", tries=["give --calibration"])
-    if calibration is None and weights == INT4:
-        raise NpukitError("--weights int4 is for a model that is quantised here", tries=["give --calibration"])
-    aims = ranges, weights == INT4, target_db
-    loaded = _loaded(module, path, calibration, aims, (declared, layout), in_float, keep, own)
+    loaded = _loaded(module, path, aims, (declared, layout), in_float, own)
     net = with_output_names(loaded.net, output_names(module))
     net = with_states(net, [_pair(net, each) for each in states_of(module)])
     net = applied(check_net(net), declared, layout, _file_types(module, layout) if in_file_types else AS_NET)
@@ -125,15 +145,13 @@ def _inputs(module: IRModule) -> list[Any]:
 def _loaded(
     module: IRModule,
     path: Path,
-    calibration: Path | None,
-    aims: tuple[str, bool, float],
+    aims: Aims,
     sensed: tuple[Declared, Layout],
     in_float: bool,
-    keep: KeptLayers,
     own: OwnImport,
 ) -> Loaded:
     """The network as stored in the file, or quantised."""
-    name = name_of(path)
+    name, calibration = name_of(path), aims.calibration
     if not in_float and calibration is None:
         read = canonical(module) if is_dynamic(module) else module  # dynamic values are computed between floats
         return Loaded(net_from_relax(read, name, matched=matched(read, own.patterns)))
@@ -146,9 +164,9 @@ def _loaded(
     if in_float:
         raise NpukitError("--calibration is for int8, --float for none", tries=["give one of them"])
     wanted = [WantedInput(each.name, shape_of(each), dtype_of(each)) for each in _inputs(module)]
-    data, (ranges, narrow, target_db) = _model_inputs(calibration, wanted, *sensed, name), aims
-    model = FloatModel(module, name, data, OMITTED[ranges], in_turn(own.quantizers), own.patterns, narrow)
-    found = quantise(model, keep, 0 if narrow else target_db)
+    data, quantizer = _model_inputs(calibration, wanted, *sensed, name), in_turn(own.quantizers)
+    model = FloatModel(module, name, data, aims.cut, quantizer, own.patterns, aims.narrow)
+    found = quantise(model, aims.keep, 0 if aims.narrow else aims.target_db)
     return Loaded(found.net, found.report)
 
 

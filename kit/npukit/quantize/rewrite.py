@@ -52,11 +52,11 @@ def rewrite(
     """
     inside = {points.inside(variable): each for variable, each in factors.items()}
     factors_inside = {**factors, **inside}
-    return Rewriting(points, chosen, lowest, frozenset(kept), factors, factors_inside, wide, frozenset(ends)).done()
+    return QdqRewriting(points, chosen, lowest, frozenset(kept), factors, factors_inside, wide, frozenset(ends)).done()
 
 
 @dataclass
-class Rewriting:
+class QdqRewriting:
     """`main` in QDQ form, in making. `real`: variables before quantisation. `read`: expressions for other ops."""
 
     points: Points

@@ -113,7 +113,7 @@ def steps_of(rows: np.ndarray) -> np.ndarray:
     return steps
 
 
-SAMPLED, ROUNDED = 32, 1e-4
+SAMPLED, WHOLE_WITHIN = 32, 1e-4
 """Numbers of a row that are tested first; largest distance of a multiple from an integer, by rounding in floats."""
 
 
@@ -121,7 +121,7 @@ def _are_multiples(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """True for each row whose numbers are all integers of int8 times the step."""
     counts = rows / steps[:, np.newaxis]
     whole = np.rint(counts)
-    return np.all((np.abs(counts - whole) < ROUNDED) & (whole <= LARGEST_WEIGHT), axis=1)
+    return np.all((np.abs(counts - whole) < WHOLE_WITHIN) & (whole <= LARGEST_WEIGHT), axis=1)
 
 
 def least_scales(bias: np.ndarray | None, channels: int, data: Quantization) -> np.ndarray:

@@ -20,7 +20,7 @@ PACKED = "MatMulNBits"
 
 
 @dataclass(frozen=True)
-class Blocks:
+class WeightBlocks:
     """Weights [inputs, channels] in blocks of `size` inputs; scales and zero points [block, channels]."""
 
     weights: np.ndarray
@@ -56,7 +56,7 @@ def in_blocks(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
 
 def _blocks_of(
     node: onnx.NodeProto, made: Mapping[str, onnx.NodeProto], known: Mapping[str, np.ndarray]
-) -> Blocks | None:
+) -> WeightBlocks | None:
     """The weights of a product of 8-bit data, if they have scales by block of inputs."""
     options = _options(node)
     plain = node.op_type == "MatMul" or (node.op_type == "Gemm" and not {"alpha", "beta", "transA"} & options.keys())
@@ -74,14 +74,14 @@ def _blocks_of(
     if zeros is None:
         return None
     held, scales, zeros = (each.T if turned else each for each in (ends[0], ends[1], zeros))
-    return Blocks(held, scales, zeros, size)
+    return WeightBlocks(held, scales, zeros, size)
 
 
 def _options(node: onnx.NodeProto) -> dict[str, int]:
     return {each.name: helper.get_attribute_value(each) for each in node.attribute}
 
 
-def _split(rewriting: Rewriting, node: onnx.NodeProto, blocks: Blocks) -> None:
+def _split(rewriting: Rewriting, node: onnx.NodeProto, blocks: WeightBlocks) -> None:
     """The sum of the products of each block, and the bias."""
     depth, terms = len(blocks.weights), list[str]()
     for number, begin in enumerate(range(0, depth, blocks.size)):
@@ -115,7 +115,7 @@ def _unpack(rewriting: Rewriting, node: onnx.NodeProto) -> None:
     zeros = np.full(scales.shape, 1 << bits - 1)
     if names[3]:
         zeros = _numbers(rewriting.value(names[3]).reshape(channels, -1), bits)[:, :count]
-    real = Blocks(weights.T, scales.T, zeros.T, size).real
+    real = WeightBlocks(weights.T, scales.T, zeros.T, size).real
     _sum(rewriting, node, [rewriting.node("MatMul", [names[0], rewriting.constant(real)]), *names[5:]])
 
 

@@ -18,7 +18,7 @@ from npukit.frontend.onnx.spelling import Spelling
 X, W, R, B, LENGTHS, HIDDEN, CELL, PEEPHOLES, SCALES = range(9)
 """Indices of the inputs. Scales and zero points of W and of R follow."""
 GATES = 4
-USUAL = ("Sigmoid", "Tanh", "Tanh")
+USUAL_ACTIVATIONS = ("Sigmoid", "Tanh", "Tanh")
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 """For each direction, true if the layer takes the last step first."""
 
@@ -57,8 +57,8 @@ def dynamic_lstm(spelling: Spelling) -> None:
 def _check(spelling: Spelling) -> None:
     told = spelling.attributes
     names = [each.decode() for each in told.get("activations", ())]
-    if any(each != USUAL[place % len(USUAL)] for place, each in enumerate(names)):
-        raise NpukitError(f"its activations are {', '.join(names)}; npukit reads {', '.join(USUAL)}")
+    if any(each != USUAL_ACTIVATIONS[place % len(USUAL_ACTIVATIONS)] for place, each in enumerate(names)):
+        raise NpukitError(f"its activations are {', '.join(names)}; npukit reads {', '.join(USUAL_ACTIVATIONS)}")
     if told.get("clip") or told.get("input_forget") or spelling.input(PEEPHOLES) or told.get("layout"):
         raise NpukitError("it has a clip, coupled gates, peepholes or another layout, which npukit does not read yet")
     if spelling.input(LENGTHS) and np.any(spelling.known(LENGTHS) != spelling.sizes(X)[0]):

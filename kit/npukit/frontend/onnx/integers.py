@@ -56,13 +56,18 @@ def conv_integer(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
         return layer(_centred(bb, data, zero, params, []))
     reach, positions = reach.sum(axis=1, dtype=np.int32), []
     for axis, size in enumerate([int(size) for size in data.ty.shape][2:]):
-        taps = np.arange(reach.shape[axis + 1]) * dilations[axis]
-        end = size + around[axis + rank - 2] - taps[-1]
-        places = np.arange(-around[axis], end, strides[axis])[:, None] + taps
-        inside, like = np.unique((places >= 0) & (places < size), axis=0, return_inverse=True)
+        ends = around[axis], around[axis + rank - 2]
+        inside, like = _kinds(size, ends, strides[axis], np.arange(reach.shape[axis + 1]) * dilations[axis])
         reach = np.moveaxis(np.tensordot(reach, inside.astype(np.int32), ([axis + 1], [1])), -1, axis + 1)
-        positions.append(like.ravel())
+        positions.append(like)
     return _moved(bb, layer(_less_sign(bb, data)), zero, reach, positions)
+
+
+def _kinds(size: int, around: tuple[int, int], stride: int, taps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each kind of position of a window along an axis, the taps that lie on data; and the kind of each position."""
+    places = np.arange(-around[0], size + around[1] - taps[-1], stride)[:, None] + taps
+    inside, like = np.unique((places >= 0) & (places < size), axis=0, return_inverse=True)
+    return inside, like.ravel()
 
 
 def _in_int8(weights: Any, groups: int, params: Any) -> list[Any]:

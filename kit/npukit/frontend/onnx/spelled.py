@@ -17,7 +17,7 @@ REAL, COMPLEX = 1, 2
 
 def spelled(spelling: Spelling) -> list[onnx.NodeProto] | None:
     """The nodes in place of a node; None for a node that stays."""
-    rule = RULES.get((spelling.node.domain.replace("ai.onnx", ""), spelling.node.op_type))
+    rule = SPELT.get((spelling.node.domain.replace("ai.onnx", ""), spelling.node.op_type))
     if rule is None:
         return None
     try:
@@ -100,7 +100,7 @@ def _transform(spelling: Spelling) -> None:
     spelling.reshaped(found, [*shape[:-2], count, 2], to=spelling.node.output[0])
 
 
-RULES: Mapping[tuple[str, str], Callable[[Spelling], None]] = {
+SPELT: Mapping[tuple[str, str], Callable[[Spelling], None]] = {
     ("", "DFT"): _transform,
     ("", "Dropout"): _dropout,
     ("", "GroupNormalization"): _group_normalization,

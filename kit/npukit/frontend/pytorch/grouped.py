@@ -13,9 +13,9 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 
-NAME = "dequantize_affine"
+GROUPED_OP = "dequantize_affine"
 _SCHEMA = (
-    f"{NAME}(Tensor input, SymInt[] block_size, Tensor scale, Tensor? zero_point, ScalarType input_dtype,"
+    f"{GROUPED_OP}(Tensor input, SymInt[] block_size, Tensor scale, Tensor? zero_point, ScalarType input_dtype,"
     " Scalar? quant_min=None, Scalar? quant_max=None, ScalarType output_dtype=6) -> Tensor"
 )
 _LIBRARY = torch.library.Library("torchao", "FRAGMENT")
@@ -23,13 +23,13 @@ _LIBRARY = torch.library.Library("torchao", "FRAGMENT")
 
 def define() -> None:
     """Defines the operator for PyTorch, unless torchao is imported: a program that calls it cannot be loaded before."""
-    if not hasattr(torch.ops.torchao, NAME):
+    if not hasattr(torch.ops.torchao, GROUPED_OP):
         _LIBRARY.define(_SCHEMA)
-        _LIBRARY.impl(NAME, lambda integers, *_: torch.empty_like(integers, dtype=torch.float32), "Meta")
+        _LIBRARY.impl(GROUPED_OP, lambda integers, *_: torch.empty_like(integers, dtype=torch.float32), "Meta")
 
 
 def converters(known: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    return {f"{NAME}.default": partial(_dequantize, known)}
+    return {f"{GROUPED_OP}.default": partial(_dequantize, known)}
 
 
 def _dequantize(known: Mapping[str, np.ndarray], node: Any, importer: Any) -> relax.Var:
@@ -37,7 +37,7 @@ def _dequantize(known: Mapping[str, np.ndarray], node: Any, importer: Any) -> re
         known.get(each.name) if isinstance(each, torch.fx.Node) else each for each in node.args[:4]
     )
     if integers is None or scales is None:
-        raise NpukitError(f"{NAME} of values that are computed at run time, which npukit does not read")
+        raise NpukitError(f"{GROUPED_OP} of values that are computed at run time, which npukit does not read")
     real = (integers.astype(np.float32) - _spread(zeros, block, integers)) * _spread(scales, block, integers)
     return importer.block_builder.emit(relax.const(real.astype(np.float32)))
 

@@ -35,7 +35,17 @@ def translated(archive: BytesIO) -> IRModule:
     grouped.define()
     program = torch.export.load(archive).run_decompositions(table)
     known = _constants(program)
-    converters = {
+    kept = _changed_buffers(program)
+    module = from_exported_program(program, custom_convert_map=_converters(known), run_ep_decomposition=False)
+    names = [parameter.name for parameter in cast(Any, module["main"]).params]
+    results = [spec.arg.name for spec in program.graph_signature.output_specs]
+    pairs = [StatePair(names.index(name), results.index(becomes), known[name]) for name, becomes in kept.items()]
+    return with_states(with_output_names(module, results), pairs)
+
+
+def _converters(known: Known) -> dict[str, Any]:
+    """The translations of operators that TVM lacks or translates otherwise."""
+    return {
         **{
             f"{kind}_per_{extent}.default": partial(_quantize, known, kind == "dequantize")
             for kind in ("quantize", "dequantize")
@@ -50,12 +60,6 @@ def translated(archive: BytesIO) -> IRModule:
         **recurrent_converters(known),
         **grouped.converters(known),
     }
-    kept = _changed_buffers(program)
-    module = from_exported_program(program, custom_convert_map=converters, run_ep_decomposition=False)
-    names = [parameter.name for parameter in cast(Any, module["main"]).params]
-    results = [spec.arg.name for spec in program.graph_signature.output_specs]
-    pairs = [StatePair(names.index(name), results.index(becomes), known[name]) for name, becomes in kept.items()]
-    return with_states(with_output_names(module, results), pairs)
 
 
 def _changed_buffers(program: torch.export.ExportedProgram) -> dict[str, str]:

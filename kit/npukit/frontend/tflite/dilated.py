@@ -17,7 +17,7 @@ from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor
 
 TO_BATCH, FROM_BATCH = "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"
 CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-RESHAPES = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
+SHAPE_OPS = ("EXPAND_DIMS", "RESHAPE", "SQUEEZE")
 _PLAIN = {"Padding": tflite.Padding.VALID, **dict.fromkeys(("StrideH", "StrideW"), 1)}
 _UNDILATED = dict.fromkeys(("DilationHFactor", "DilationWFactor"), 1)
 
@@ -58,7 +58,7 @@ class _Search:
                 return []
             place = self.makers[source]
             found.insert(0, place)
-            if self.given.ops[place].kind not in RESHAPES:
+            if self.given.ops[place].kind not in SHAPE_OPS:
                 break
         return found if self.given.ops[place].kind == TO_BATCH else []
 
@@ -75,7 +75,7 @@ class _Search:
                 return []
             place = self.readers[made]
             found.append(place)
-            if self.given.ops[place].kind not in RESHAPES:
+            if self.given.ops[place].kind not in SHAPE_OPS:
                 break
         return found if self.given.ops[place].kind == FROM_BATCH else []
 

@@ -20,7 +20,7 @@ from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.windows import activated, dilation_of, padding_of, strides_of
 from npukit.net.importer.expressions import callee
 
-LEAST_ZERO, STEPS, REACH = -128, 255, 127
+LEAST_ZERO, INT8_SPAN, REACH = -128, 255, 127
 """Zero point of data that are never negative; steps between the ends of a range; largest symmetric integer."""
 LEAST_RANGE = 1e-30
 """Smallest range of data that is divided by. All data in a smaller range become 0."""
@@ -112,14 +112,14 @@ def _quantised(emitter: Emitter, data: relax.Expr, axes: Sequence[int], asymmetr
         return _steps(emitter, data, reach, REACH, 0)
     high = _limit(emitter, operators.max, data, axes)
     if _is_positive(emitter, data):
-        return _steps(emitter, data, high, STEPS, LEAST_ZERO)
+        return _steps(emitter, data, high, INT8_SPAN, LEAST_ZERO)
     high = emitter.emit(operators.maximum(high, _number(0)))
     low = emitter.emit(operators.minimum(_limit(emitter, operators.min, data, axes), _number(0)))
     spread = emitter.emit(operators.subtract(high, low))
-    inverse = _inverse(emitter, spread, STEPS)
+    inverse = _inverse(emitter, spread, INT8_SPAN)
     begin = operators.subtract(_number(LEAST_ZERO), emitter.emit(operators.multiply(low, inverse)))
     zero = emitter.emit(operators.clip(emitter.emit(operators.round(begin)), -128, 127))
-    return _steps(emitter, data, spread, STEPS, zero)
+    return _steps(emitter, data, spread, INT8_SPAN, zero)
 
 
 def _limit(emitter: Emitter, limit: Callable[..., Any], data: relax.Expr, axes: Sequence[int]) -> relax.Expr:

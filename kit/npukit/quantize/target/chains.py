@@ -60,22 +60,22 @@ def chains(points: Points) -> Iterator[Chain]:
             inner = [*_activations(points, first), *between[1:]]
             scalable = all(_scales(points.values[each]) for each in inner)
             read = [_channels_read(points.values[each], _channel_axis(points.values[product])) for each in last]
-            divisible = all(each == SUMMED for each in read) and points.inside(points.core(first)) is not None
+            divisible = all(each == TOGETHER for each in read) and points.inside(points.core(first)) is not None
             yield Chain(first, product, tuple(last), tuple(between), scalable and all(read), divisible)
 
 
-SUMMED, SINGLE = "summed", "single"
+TOGETHER, BY_ITSELF = "summed", "single"
 """A reader sums all channels, or computes each result from a single channel."""
 
 
 def _channels_read(call: Any, axis: int) -> str:
     """The way in which a linear op reads channels on the axis of its input; empty for other ways."""
     if callee(call) == "matmul":
-        return SUMMED if axis == len(shape_of(call.args[0])) - 1 else ""
+        return TOGETHER if axis == len(shape_of(call.args[0])) - 1 else ""
     if str(call.attrs.data_layout).index("C") != axis:
         return ""
     groups = int(call.attrs.groups)
-    return SUMMED if groups == 1 else SINGLE if groups == shape_of(call.args[0])[axis] else ""
+    return TOGETHER if groups == 1 else BY_ITSELF if groups == shape_of(call.args[0])[axis] else ""
 
 
 def _scales(call: Any) -> bool:
@@ -148,7 +148,7 @@ def equalised(points: Points, chain: Chain, factors: np.ndarray, known: Constant
     for reader in chain.readers:
         weights = made.get(reader, _weights(points, reader, known))
         call = points.values[reader]
-        summed = _channels_read(call, channel_axis(points, chain)) == SUMMED
+        summed = _channels_read(call, channel_axis(points, chain)) == TOGETHER
         axis = _input_axis(call) if summed else weight_axis(call, weights.ndim)
         made[reader] = weights * _along(np.repeat(factors, weights.shape[axis] // len(factors)), weights.ndim, axis)
     return made

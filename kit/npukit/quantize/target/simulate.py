@@ -14,22 +14,21 @@ from tvm.ir import Call
 
 from npukit.net.importer.expressions import shape_of
 from npukit.net.tensor import Quantization
-from npukit.quantize.attempt import FloatModel, Recipe, terms
+from npukit.quantize.attempt import FloatModel, Treatment, terms
 from npukit.quantize.canonical import foldable, weight_axis
 from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
 from npukit.quantize.observe import Run, runner
 from npukit.quantize.points import Points
-from npukit.quantize.report import closeness
-from npukit.quantize.rewrite import Rewriting
+from npukit.quantize.report import MOST_CASES, closeness
+from npukit.quantize.rewrite import QdqRewriting
 from npukit.quantize.scales import of_weights, quantised
 from npukit.quantize.states import Frames
 from npukit.quantize.target.chains import Constants
 
 FINE = 2.0**-20
 """Step of a tensor that is not rounded, relative to its range."""
-FAR = 3e38
-MOST_CASES = 16
-"""Most cases simulated."""
+BEYOND = 3e38
+"""An input range without an end, as a number."""
 RUNS_A_RESULT, PRODUCTS_A_RESULT, MOST_PRODUCTS = 4, 100_000, 4_000_000_000
 """Simulations for each result, the work of a result in products of weights, and the work of all simulations. Large
 networks have fewer cases, and the largest no search by single results."""
@@ -120,7 +119,7 @@ class Simulation:
 
     @cached_property
     def _usual(self) -> dict[Any, Quantization]:
-        return self.model.steps(Recipe())
+        return self.model.steps(Treatment())
 
     @cached_property
     def _exact(self) -> list[list[np.ndarray]]:
@@ -139,7 +138,7 @@ def _parameter(variable: Any, shape: Sequence[int]) -> Any:
 def _limits(given: Quantization | None, usual: Quantization, twice: bool) -> np.ndarray:
     """Step, zero point, least and largest integer of a rounded result."""
     if given is None:
-        return np.array([usual.scale * FINE, 0, -FAR, FAR], np.float32)
+        return np.array([usual.scale * FINE, 0, -BEYOND, BEYOND], np.float32)
     finer = 2 if twice else 1
     return np.array([given.scale / finer, given.zero_point * finer, -128 * finer, 127 * finer], np.float32)
 
@@ -154,7 +153,7 @@ def _in_int8(weights: np.ndarray, axis: int, twice: bool) -> np.ndarray:
     return np.rint(weights / scales * 2) / 2 * scales if twice else quantised(weights, chosen) * scales
 
 
-class _Simulating(Rewriting):
+class _Simulating(QdqRewriting):
     """`settings`: parameters with the limits of each quantised result. `constants`: parameters in place of weights and
     biases."""
 
