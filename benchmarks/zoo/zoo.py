@@ -5,8 +5,8 @@
 
 No model is in the repository. `zoo.toml` names the sources, collected in FOLDER: wheels are fetched with pip, and files
 of a public repository are read from FOLDER/repositories/OWNER+NAME if a clone (bare or not) is there. Files in
-FOLDER/exported are written by `exporters/export.py` with the Python of `--exporters`. `--tflm` is a Python that has
-`tflite-micro`. Each model on each target runs in a process with a time limit of its own, forked from a
+FOLDER/exported are written by `benchmarks/zoo/exporters/export.py` with the Python of `--exporters`. `--tflm` is a
+Python that has `tflite-micro`. Each model on each target runs in a process with a time limit of its own, forked from a
 process with the libraries loaded. `--on reference` builds nothing: it reads the model and compares npukit's own
 reference. New results are kept in FOLDER/results, so an interrupted run resumes.
 

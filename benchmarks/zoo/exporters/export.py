@@ -19,9 +19,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from formats import OF_FILES, OF_MODULES, of_keras  # pyright: ignore[reportMissingImports]
-from models import Made, listed  # pyright: ignore[reportMissingImports]
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from benchmarks.zoo.exporters.formats import OF_FILES, OF_MODULES, of_keras
+from benchmarks.zoo.exporters.models import Made, listed
 
 SECONDS = 900
 """Time limit of a model in all formats."""

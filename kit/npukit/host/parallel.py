@@ -69,11 +69,11 @@ def apart(
 
 
 _waiting: list[Connection] = []
-"""Connection to the process that waits, in the copy of a process."""
+"""Connection to the waiting process, in the copy of a process."""
 
 
 def tell(text: str) -> None:
-    """Tells the process that waits for this process of progress. In any other process nothing happens."""
+    """Tells the waiting process of progress. In any other process nothing happens."""
     for each in _waiting:
         each.send(text)
 

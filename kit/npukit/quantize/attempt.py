@@ -1,4 +1,4 @@
-"""Attempts to quantise a float model: the network made by a treatment, and its errors on the calibration data."""
+"""Attempts to quantise a float model: the network made by a treatment, and the errors on the calibration data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class KeptLayers:
 class Treatment:
     """Steps of a quantisation. Results have their place among all quantised results of the float function, in order.
     `equalised`: power of the factors of channels; 0 for none. `ranges`: factors of ranges. `twice`: first results of
-    chains with twice the steps. `in_float`: results in float, besides the layers that the user keeps; those of linear
+    chains with twice the steps. `in_float`: results in float, besides layers kept by the user; results of linear
     ops are the sums of integers."""
 
     keep: KeptLayers = KeptLayers()
@@ -120,7 +120,7 @@ class FloatModel:
     quantizer: Quantizer
     patterns: Patterns
     narrow: bool = False
-    """Weights of 4 bits in the layers that bear them."""
+    """Weights of 4 bits in layers with enough accuracy."""
 
     @cached_property
     def points(self) -> Points:
@@ -183,7 +183,7 @@ class FloatModel:
         return made
 
     def steps(self, treatment: Treatment) -> dict[Any, Quantization]:
-        """The quantisation of each result, over the cases that are not held back."""
+        """The quantisation of each result, over the cases not held back."""
         ranges = dict(self._calibrated)
         for chain, factors in self._factors(treatment.equalised) if treatment.equalised else ():
             for each in filter(self._ends.__contains__, chain.between):
@@ -214,7 +214,7 @@ class FloatModel:
 
     @cached_property
     def _part(self) -> Frames:
-        """The float model running over the cases that are not held back."""
+        """The float model running over the cases not held back."""
         return replace(self.seen, data=self.data.part(self.calibrating))
 
     @cached_property
@@ -254,7 +254,7 @@ class FloatModel:
     def _network(
         self, written: QdqModule, order: Sequence[Any], kept: Collection[Any] = (), factors: Factors = NO_FACTORS
     ) -> tuple[Net, dict[Any, Layer]]:
-        """The network, and its layers by float variable."""
+        """The network, and the layers by float variable."""
         in_float = frozenset(written.integers[each] for each in kept if each in written.integers)
         matches = matched(written.module, self.patterns)
         net, views = net_and_views(written.module, self.name, kept=in_float, matched=matches)
@@ -277,7 +277,7 @@ class FloatModel:
 
     @cached_property
     def calibrating(self) -> list[int]:
-        """The cases that are not held back; all if there is a single case."""
+        """The cases not held back; all if there is a single case."""
         return [case for case in range(self.data.count) if case not in self.held_back] or [0]
 
     @cached_property
@@ -301,7 +301,7 @@ class FloatModel:
         return [each for at, each in enumerate(values) if at not in states and each.dtype.kind == "f"]
 
     def reached(self, net: Net) -> float:
-        """The signal-to-error ratio of the network's outputs over the cases held back, in decibels: that of the worst
+        """The signal-to-error ratio of the network's outputs over the cases held back, in decibels: of the worst
         output. A stream is computed from its first frame, with the network's own states."""
         return closeness(self.expected, self._outputs_of(net))
 
@@ -321,7 +321,7 @@ class FloatModel:
 
 
 MOST_IN_FLOAT = 4096
-"""Most values of a result in float that is not asked for."""
+"""Most values of a result in float without a wish of the user."""
 HELD_BACK_OF = 4
 """A case of this many is held back."""
 

@@ -1,7 +1,7 @@
-"""Weights of 4 bits for the layers that bear them.
+"""Weights of 4 bits for layers with enough accuracy left.
 
-The weights of a channel are rounded one after the other. Later weights of the channel compensate the rounding errors of
-earlier weights: they change such that the layer's result on calibration data changes least. The second moments of the
+The weights of a channel are rounded in turn. Later weights of the channel compensate the rounding errors of
+earlier weights: they change to keep the layer's result on calibration data changes least. The second moments of the
 layer's inputs determine the change (optimal brain surgeon, the idea behind GPTQ).
 """
 
@@ -37,7 +37,7 @@ FRACTIONS = np.linspace(0.5, 1.0, 11)
 
 
 def four_bits(points: Points, data: Calibration, states: Sequence[StatePair]) -> dict[Any, np.ndarray]:
-    """Float weights on grids of 4 bits, by the result of each layer that bears them."""
+    """Float weights on grids of 4 bits, by the result of each layer with enough accuracy."""
     layers = [NarrowLayer(variable, value) for variable, value in points.values.items() if _is_taken(value)]
     for case, values in enumerate(frames(points.module, [layer.data for layer in layers], data, states).values):
         for layer, value in zip(layers, values, strict=False):
@@ -53,7 +53,7 @@ def _is_taken(value: Any) -> bool:
 
 
 class NarrowLayer:
-    """A dense layer, or a convolution in one group, and the second moments of its inputs."""
+    """A dense layer, or a convolution in one group, and the second moments of the inputs."""
 
     def __init__(self, variable: Any, call: Any) -> None:
         self.variable, self.data, self._call = variable, call.args[0], call
@@ -93,7 +93,7 @@ class NarrowLayer:
         return windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, self.rows.shape[1])
 
     def narrow(self) -> np.ndarray | None:
-        """The weights on a grid of 4 bits; None if the layer does not bear them."""
+        """The weights on a grid of 4 bits; None if the layer loses too much accuracy."""
         made = compensated(self.rows, self._moments)
         judge = self._held_back if self._held_back.any() else self._moments
         if decibels(self.rows, made, judge) < LEAST_DB:
@@ -103,7 +103,7 @@ class NarrowLayer:
 
 
 def compensated(rows: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Each row of weights as multiples of its own step. `moments`: of the inputs, or only the squares of each input."""
+    """Each row of weights as multiples of a step. `moments`: of the inputs, or only the squares of each input."""
     squares = (np.diag(moments) if moments.ndim == 2 else moments).astype(np.float64)
     scales = _scales(rows, squares)[:, np.newaxis]
     if moments.ndim == 1:
@@ -117,7 +117,7 @@ def compensated(rows: np.ndarray, moments: np.ndarray) -> np.ndarray:
 
 
 def _effects(moments: np.ndarray, squares: np.ndarray) -> Iterator[np.ndarray]:
-    """For each input, the share of its error that each input from here on takes over: the rows of the Cholesky factor
+    """For each input, the share of the error taken over by each later input: the rows of the Cholesky factor
     of the inverse moments."""
     damped = moments.astype(np.float64) + np.eye(len(moments)) * max(DAMPING * squares.mean(), 1e-12)
     factor = np.linalg.cholesky(np.linalg.inv(damped)).T

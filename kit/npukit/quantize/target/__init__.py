@@ -1,1 +1,1 @@
-"""The search for a quantisation that reaches a target."""
+"""Search for a quantisation with a target in decibels."""

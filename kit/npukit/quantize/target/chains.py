@@ -19,10 +19,10 @@ from npukit.quantize.function import constant, make_call, outputs, rewritten, su
 from npukit.quantize.points import Points
 
 SCALABLE = ("nn.relu", "nn.leakyrelu", "abs", "negative", "nn.max_pool2d", "nn.avg_pool2d")
-"""Operators that scale each channel of the result as the channel of the input, for factors above zero."""
+"""Operators scaling each channel of the result as the channel of the input, for factors above zero."""
 SCALABLE_WITHOUT_CONSTANTS = ("add", "subtract", "maximum", "minimum")
 OF_CHANNELS = ("nn.max_pool2d", "nn.avg_pool2d", "nn.pad")
-"""Operators that compute each channel from the channel of the input."""
+"""Operators computing each channel from the channel of the input."""
 
 LEAST = 2.0**-16
 """Least factor of a channel, relative to the largest channel."""
@@ -98,7 +98,7 @@ def _product(points: Points, first: Any) -> Any:
 
 
 def _activations(points: Points, first: Any) -> Iterator[Any]:
-    """The activations between an op and its quantised result."""
+    """The activations between an op and the quantised result."""
     while not first.same_as(points.core(first)):
         yield first
         first = variables(points.values[first])[0]
@@ -107,7 +107,7 @@ def _activations(points: Points, first: Any) -> Iterator[Any]:
 def _followed(
     points: Points, first: Any, readers: Mapping[Any, list[Any]], ends: set[Any]
 ) -> tuple[list[Any], list[Any]] | None:
-    """The linear readers, and all results before them; None if anything else reads one of the results."""
+    """The linear readers, and all results before them; None if another op reads a result between."""
     last, between, todo = dict[Any, None](), dict[Any, None](), [first]
     while todo:
         variable = todo.pop(0)
@@ -131,14 +131,14 @@ def _by_element(points: Points, variable: Any, first: Any) -> bool:
 
 
 def factors_of(peaks: np.ndarray, power: float) -> np.ndarray:
-    """The factors of channels, at most 1. With the power 1 all channels get equal ranges. A channel of zeros keeps its
-    range, which is unknown."""
+    """The factors of channels, at most 1. With the power 1 all channels get equal ranges. A channel of zeros keeps the
+    range."""
     relative = peaks / max(float(peaks.max()), np.finfo(np.float32).tiny)
     return np.where(peaks > 0, np.maximum(relative, LEAST), 1.0) ** power
 
 
 def equalised(points: Points, chain: Chain, factors: np.ndarray, known: Constants) -> Constants:
-    """The constants with each channel divided by its factor at the beginning of the chain and multiplied at the end."""
+    """The constants with each channel divided by a factor at the beginning of the chain and multiplied at the end."""
     call = points.values[chain.product]
     weights = _weights(points, chain.product, known)
     made = {chain.product: weights / _along(factors, weights.ndim, weight_axis(call, weights.ndim))}
@@ -181,7 +181,7 @@ def _halves(weights: np.ndarray, axis: int, outer: int) -> np.ndarray:
 
 
 def with_constants(module: IRModule, made: Constants) -> IRModule:
-    """The function with other weights and biases. Shapes between them follow."""
+    """The function with other weights and biases. Shapes follow."""
     known: dict[Any, Any] = {}
 
     def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:

@@ -32,7 +32,7 @@ Step = Callable[[Treatment], Treatment]
 
 @dataclass(frozen=True)
 class Settled:
-    """An integer network and its errors."""
+    """An integer network and the errors."""
 
     net: Net
     report: Report
@@ -40,7 +40,7 @@ class Settled:
 
 def quantise(model: FloatModel, keep: KeptLayers, target_db: float) -> Settled:
     """The first network, in the order of costs, whose outputs reach the target on the cases held back. Without a
-    target, plain int8. Plain int8 has the ranges of all cases, but must reach the target without those held back."""
+    target, plain int8. Plain int8 has the ranges of all cases, but must reach the target without cases held back."""
     plain = Treatment(keep)
     made = model.attempt(plain)
     if not target_db:
