@@ -92,7 +92,10 @@ def _with_list(verdict: Verdict, known: Sequence[Listed]) -> Verdict:
 
 def _judged(item: Item) -> Verdict:
     with quiet(), tempfile.TemporaryDirectory() as scratch:
-        network = item.maker(random_of(item.name, item.seed))
+        try:
+            network = item.maker(random_of(item.name, item.seed))
+        except Exception as error:
+            return Verdict(item.name, item.seed, FAULT, f"no network: {type(error).__name__}: {error}")
         verdict = judged(network, item.seed, Path(scratch))
     if verdict.outcome == FAULT:
         place = item.folder / f"{item.seed}-{item.name.replace('/', '-')}"

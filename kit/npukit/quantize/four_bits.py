@@ -117,8 +117,8 @@ def compensated(rows: np.ndarray, moments: np.ndarray) -> np.ndarray:
 
 
 def _effects(moments: np.ndarray, squares: np.ndarray) -> Iterator[np.ndarray]:
-    """For each input, the share of the error taken over by each later input: the rows of the Cholesky factor
-    of the inverse moments."""
+    """The share of each input's error taken over by each later input: the rows of the Cholesky factor of the inverse
+    moments."""
     damped = moments.astype(np.float64) + np.eye(len(moments)) * max(DAMPING * squares.mean(), 1e-12)
     factor = np.linalg.cholesky(np.linalg.inv(damped)).T
     return (row[place:] for place, row in enumerate(factor))

@@ -59,8 +59,8 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Aims:
-    """How a float model is quantised. `cut`: fraction of all values that a range omits at either end. `narrow`: weights
-    of 4 bits. `target_db`: necessary signal-to-error ratio of the outputs; 0 for none."""
+    """Wishes for the quantisation of a float model. `cut`: fraction of all values that a range omits at either end.
+    `narrow`: weights of 4 bits. `target_db`: necessary signal-to-error ratio of the outputs; 0 for none."""
 
     calibration: Path | None
     cut: float

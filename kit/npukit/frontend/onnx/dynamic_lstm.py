@@ -20,7 +20,7 @@ X, W, R, B, LENGTHS, HIDDEN, CELL, PEEPHOLES, SCALES = range(9)
 GATES = 4
 USUAL_ACTIVATIONS = ("Sigmoid", "Tanh", "Tanh")
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-"""For each direction, true if the layer takes the last step first."""
+"""True for each direction in which the layer takes the last step first."""
 
 
 @dataclass(frozen=True)

@@ -243,9 +243,11 @@ class _Fold:
         if node.op_type in ("Shape", "Size"):
             return self._shape(node)
         given, types = dict.fromkeys(each for each in node.input if each), self._inferred(node)
+        if node.op_type not in FOLDED:
+            return False
         if outputs and all(0 in (_shape(types.get(each)) or ()) for each in outputs):
             return self._empty(outputs, types)
-        if node.op_type not in FOLDED or not all(each in self.known for each in given):
+        if not all(each in self.known for each in given):
             return False
         if node.op_type not in UNBOUNDED and any(_shape(types.get(each)) is None for each in outputs):
             return False

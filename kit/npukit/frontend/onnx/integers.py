@@ -64,7 +64,7 @@ def conv_integer(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
 
 
 def _kinds(size: int, around: tuple[int, int], stride: int, taps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each kind of position of a window along an axis, the taps that lie on data; and the kind of each position."""
+    """The taps on data for each kind of position of a window along an axis, and the kind of each position."""
     places = np.arange(-around[0], size + around[1] - taps[-1], stride)[:, None] + taps
     inside, like = np.unique((places >= 0) & (places < size), axis=0, return_inverse=True)
     return inside, like.ravel()

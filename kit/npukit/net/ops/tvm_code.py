@@ -60,10 +60,10 @@ OPS = (
         uncut=_all_but_rows,
         products=lambda net, op: op.of(TvmCode).macs,
         names=names(
-            "ADD_N ARG_MIN BROADCAST_TO CAST CUMSUM EMBEDDING_LOOKUP EQUAL FLOOR_DIV FLOOR_MOD GATHER "
+            "ADD_N ARG_MIN BROADCAST_TO CAST CONV_3D CUMSUM EMBEDDING_LOOKUP EQUAL FLOOR_DIV FLOOR_MOD GATHER "
             "GATHER_ND GREATER GREATER_EQUAL L2_NORMALIZATION LESS LESS_EQUAL LOGICAL_AND LOGICAL_NOT LOGICAL_OR "
-            "LOG_SOFTMAX MIRROR_PAD NOT_EQUAL REDUCE_MIN REDUCE_PROD SELECT SELECT_V2 SIGN "
-            "SQUARED_DIFFERENCE TOPK_V2",
+            "LOG_SOFTMAX MIRROR_PAD NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 NOT_EQUAL ONE_HOT REDUCE_ALL "
+            "REDUCE_ANY REDUCE_MIN REDUCE_PROD SELECT SELECT_V2 SIGN SQUARED_DIFFERENCE TOPK_V2",
             "ConvInteger Cos CumSum DynamicQuantizeLinear Equal Gather Greater InstanceNormalization "
             "LayerNormalization Less MatMulInteger Pow ReduceMin ReduceSumSquare Sin Tan "
             "Where",
