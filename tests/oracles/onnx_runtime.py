@@ -108,7 +108,10 @@ class Session:
         self._session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        return [np.asarray(output) for output in self._session.run(None, dict(inputs))]
+        return [
+            np.asarray(output)
+            for output in self._session.run(None, {name: np.asarray(value) for name, value in inputs.items()})
+        ]
 
 
 def run_onnx(path: Path, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
