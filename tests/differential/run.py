@@ -157,7 +157,7 @@ class Totals:
 def totals(found: Sequence[Verdict]) -> Totals:
     refusals = Counter(reason(each.said) for each in found if each.outcome == REFUSED)
     built = sum(each.built for each in found)
-    return Totals(Counter(each.outcome for each in found), dict(refusals.most_common()), built)
+    return Totals(dict(Counter(each.outcome for each in found)), dict(refusals.most_common()), built)
 
 
 def reason(said: str) -> str:
