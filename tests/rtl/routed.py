@@ -81,10 +81,21 @@ def routed(top: str, folder: Path, more: Sequence[str] = (), seconds: float = LI
     run(f"{read}; hierarchy -check -top {top}; proc; write_json ports.json", folder, seconds)
     text, pins = around(top, json.loads((folder / "ports.json").read_text())["modules"][top]["ports"])
     (folder / "around.v").write_text(text)
-    # Behind the check Yosys would name all cells, which takes longer than all steps before.
-    circuit = ("read_verilog around.v", "synth_ecp5 -top around -run begin:check", "blackbox =A:whitebox")
-    run("; ".join((read, *circuit, "write_json around.json")), folder, seconds)
+    run("; ".join((read, "read_verilog around.v", *to_cells("around"), "write_json around.json")), folder, seconds)
     return placed(folder, pins, more, seconds)
+
+
+def to_cells(top: str) -> Sequence[str]:
+    """The commands of Yosys from the RTL to cells of the ECP5."""
+    return (
+        f"synth_ecp5 -nowidelut -top {top} -run begin:map_ram",
+        # A tree of the address chooses a word: a line for each word would cross all of its bits. LUTs of more than 4
+        # inputs fill LUT4s that pass a single wire.
+        *("pmux2shiftx", "opt_clean"),
+        # Behind the check Yosys would name all cells, which takes longer than all steps before.
+        f"synth_ecp5 -nowidelut -top {top} -run map_ram:check",
+        "blackbox =A:whitebox",
+    )
 
 
 def placed(folder: Path, pins: int, more: Sequence[str], seconds: float) -> Routed:
