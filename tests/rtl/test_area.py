@@ -11,8 +11,8 @@ from benchmarks.rtl import area
 from helpers import needs
 from npukit.board.board import load_board
 from rtl.area_page import MULTIPLIERS, OUTPUT, energies, page, ratio
-from rtl.routed import NAMES, around, instance, packed, registers, reported
-from rtl.synthesis import GATES, Size, counted, sizes
+from rtl.routed import NAMES, around, instance, packed, registers, reported, to_cells
+from rtl.synthesis import GATES, Size, counted, run, sizes
 
 FOUND = json.loads(area.ROWS.read_text())
 
@@ -66,6 +66,31 @@ def test_chains_of_flip_flops_hold_all_pins() -> None:
     text, pins = around("top", {name: {"direction": way, "bits": [0] * n} for name, (way, n) in wires.items()})
     assert pins == 10
     assert "top inside(.clock(clock), .a(into[0 +: 3]), .b(after[0 +: 2]), .c(after[2 +: 5]));" in text
+
+
+@needs("yosys")
+def test_a_word_of_registers_is_chosen_by_luts_of_four_inputs(tmp_path: Path) -> None:
+    """Yosys alone makes wide multiplexers of PFUMX and L6MUX21 cells."""
+    (tmp_path / "words.v").write_text(WORDS)
+    cells: dict[str, set[str]] = {}
+    for name, steps in {"usual": ["synth_ecp5 -top words"], "ours": to_cells("words")}.items():
+        run("; ".join(("read_verilog words.v", *steps, f"write_json {name}.json")), tmp_path, 600)
+        found = json.loads((tmp_path / f"{name}.json").read_text())["modules"]["words"]["cells"]
+        cells[name] = {each["type"] for each in found.values()}
+    assert not cells["ours"] & {"PFUMX", "L6MUX21"}
+    assert "LUT4" in cells["ours"]
+    assert "PFUMX" in cells["usual"]
+
+
+WORDS = """module words(input clock, input clear, input [3:0] at, input [7:0] in, input put, output [7:0] out);
+  reg [7:0] word [0:15];
+  integer i;
+  always @(posedge clock)
+    if (clear) for (i = 0; i < 16; i = i + 1) word[i] <= 0;
+    else if (put) word[at] <= in;
+  assign out = word[at];
+endmodule
+"""
 
 
 def test_a_report_of_nextpnr_is_read() -> None:
