@@ -225,3 +225,12 @@ def test_a_single_case_is_held_back_and_calibrated_with(tmp_path: Path) -> None:
     assert loaded.report is not None
     assert loaded.report.reached is not None
     assert loaded.report.reached.alone
+
+
+def test_scores_of_a_softmax_in_float_have_no_floor(tmp_path: Path) -> None:
+    """An int8 softmax cannot tell the lowest scores apart, a float softmax reads all."""
+    nodes = [node("MatMul", "x w", "scores"), node("Softmax", "scores", "y")]
+    path = saved(tmp_path, (1, WIDTH), nodes, w=4 * weights(WIDTH, 10))
+    loaded = load_model(path, calibration=data(tmp_path, noise(1, WIDTH)), keep_float=["softmax_0"])
+    assert loaded.report is not None
+    assert min(layer.sqnr_db for layer in loaded.report.layers) > TARGET

@@ -104,9 +104,11 @@ class Attempt:
         return replace(report, layers=tuple(replace(each, done=done[each.name]) for each in report.layers))
 
     def _values(self, values: list[np.ndarray]) -> list[np.ndarray]:
-        """The float values of the layers, then of the first output."""
-        seen = zip(self.order, self.lowest.values(self.order, values[:-1]), strict=True)
-        return [value for each, value in seen if each in self.layers] + values[-1:]
+        """The float values of the layers, then of the first output. Floors hold for layers that int8 ops read."""
+        lowest = self.lowest.values(self.order, values[:-1])
+        known = {each: pair for each, *pair in zip(self.order, values, lowest, strict=False)}
+        kept = ((layer, *known[each]) for each, layer in self.layers.items())
+        return [low if layer.factors is None else value for layer, value, low in kept] + values[-1:]
 
 
 @dataclass(frozen=True, eq=False)
