@@ -241,7 +241,7 @@ def prepare(model: Path, board: Board, options: Options, progress: Progress) -> 
     removed = removed_channels(whole, pruned)
     told = {"dead_channels": [{"name": op, "removed": n, "of": m} for op, (n, m) in removed.items()]}
     told |= loaded.report.to_json() if loaded.report else {}
-    told |= {"remarks": list(loaded.remarks)}
+    told |= {"remarks": list(loaded.remarks)} if loaded.remarks else {}
     return Prepared(net, plugins, engines, file_digest(model), told, loops.kernels_of(whole), *shared)
 
 

@@ -125,7 +125,7 @@ def test_moves_and_maps_are_exact_and_predicted_however_they_are_cut(pes: int, t
     net = moves(3)
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
     assert {note for note in planned.kernels.values() if not note.startswith("plain C")} == {
-        *("transpose", "slice", "lookup", "resize_nearest", "pad", "concat")
+        *("transpose", "slice", "lookup", "lookup by channel", "resize_nearest", "pad", "concat")
     }
     measured = run(net, planned, tmp_path)
     for layer in measured.layers:

@@ -40,7 +40,7 @@ def suits(strides: Strides) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class LookupByChannel(BoxRoutine):
-    """A lookup as a routine. `tables`: of each channel, non-negative bytes first."""
+    """A lookup as a routine. `tables`: of each channel, in the order of the bytes read."""
 
     tables: np.ndarray
     note: str = "lookup by channel"
@@ -74,13 +74,14 @@ class LookupByChannel(BoxRoutine):
 
 
 def lookups_of(net: Net, op: Op) -> LookupByChannel | None:
-    """The routine for a lookup by channel of int8 pixels; None for other ops."""
-    if not isinstance(op.attributes, Lookup) or net.tensor(op.inputs[0]).dtype != "int8":
+    """The routine for a lookup by channel of pixels; None for other ops."""
+    if not isinstance(op.attributes, Lookup):
         return None
     tables, shape = net.constants[op.inputs[1]], net.tensor(op.output).shape
-    if tables.ndim != 2 or sum(size > 1 for size in shape[:-1]) not in range(1, MOST_AXES + 2):
+    if tables.ndim != 2 or sum(size > 1 for size in shape[:-1]) > MOST_AXES + 1:
         return None
-    found = LookupByChannel(np.roll(tables, TABLE_BYTES // 2, axis=1))
+    first = TABLE_BYTES // 2 if net.tensor(op.inputs[0]).dtype == "int8" else 0
+    found = LookupByChannel(np.roll(tables, first, axis=1))
     whole = dense_strides(shape, 1)
     return found if found._body(shape, whole, whole) else None
 
@@ -90,7 +91,7 @@ def lookups_of(net: Net, op: Op) -> LookupByChannel | None:
 
 @lru_cache(maxsize=1 << 12)
 def looked_up(pixels: int, channels: int, strides: Strides, around: tuple[Around, ...]) -> Assembly:
-    """Registers: r0 input, r1 output, r3 the table of the first channel, at which non-negative bytes come first.
+    """Registers: r0 input, r1 output, r3 the table of the first channel, in the order of the bytes read.
     `around`: further loops, with strides in the input and in the output."""
     asm = Assembly()
     asm.emit("push {r4-r11, lr}")
