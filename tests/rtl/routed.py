@@ -90,7 +90,7 @@ def to_cells(top: str) -> Sequence[str]:
     return (
         f"synth_ecp5 -nowidelut -top {top} -run begin:map_ram",
         # A tree of the address chooses a word, because a line for each word crosses all its bits. LUTs of more than 4
-        # inputs take LUT4s for single wires. With both, the DMA's 64 counters kept the router from an end.
+        # inputs take LUT4s for single wires. With these two changes together the DMA is routed.
         *("pmux2shiftx", "opt_clean"),
         # Behind the check Yosys would name all cells, which takes longer than all steps before.
         f"synth_ecp5 -nowidelut -top {top} -run map_ram:check",
