@@ -192,11 +192,12 @@ class Noc(_Part):
     """The network-on-chip and its DMA engine (`boards/pe-mesh.md`).
 
     With `shared`, PEs are cores that see each other's memories, one core's after the other's. Then the flags are at
-    `base`, and the memory in place of DRAM is at `window`. Other boards have no `window`.
+    `base`, and the memory in place of DRAM is at `window`. Other boards have no `window`. Firmware and
+    planner keep six of the flags.
     """
 
     base: Address
-    flags: int = Field(strict=True, gt=0, le=256)
+    flags: int = Field(strict=True, ge=7, le=256)
     shared: bool = False
     window: Address = 0
     port_bytes_per_cycle: Positive

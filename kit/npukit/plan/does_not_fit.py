@@ -127,7 +127,6 @@ def weight_bytes(net: Net, engine: str) -> int:
 
 def _fault(candidate: Candidate, lacks: Lacks) -> str:
     problem, pe = candidate.problem, lacks.pe
-    assert lacks.use
     board = problem.board.seen_by(pe)
     region, number = crowded_region(board, lacks.use), candidate.batch.pes
     least = "" if lacks.plan else "at least "

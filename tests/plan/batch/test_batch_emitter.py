@@ -30,7 +30,7 @@ from npukit.plan.tensors.problem import Problem
 from npukit.plan.tensors.routes import pes_in_order
 from oracles.plan_execution import Execution
 from plan.assignments import on_one_pe
-from plan.emit.test_allocate import assignments, small_nets
+from plan.emit.test_allocate import FEWEST_FLAGS, assignments, small_nets, with_flags
 from plan.engines import engines
 from plan.networks import Builder, keyword_net
 from plan.planning import best_plan
@@ -91,7 +91,8 @@ def test_any_batch_computes_what_the_net_computes(data: st.DataObject) -> None:
     streamed = frozenset(data.draw(st.sets(st.sampled_from(filtered))))
     interleaved, micro_batches = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))
     wanted = Batch(groups, interleaved, micro_batches, StreamWeights(streamed), prefetchers=prefetchers)
-    assert_exact(net, emit_batch(Problem(Graph(net), BOARD, engines(BOARD)), wanted), data.draw(st.integers(0, 99)))
+    board = with_flags(data.draw(st.sampled_from([FEWEST_FLAGS, 9, 64])))
+    assert_exact(net, emit_batch(Problem(Graph(net), board, engines(board)), wanted), data.draw(st.integers(0, 99)))
 
 
 def heavy() -> Net:

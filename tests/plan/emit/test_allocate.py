@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from npukit.board.board import load_board
+from npukit.board.board import Board, load_board
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
@@ -65,9 +65,19 @@ def assignments(draw: st.DrawFn, net: Net) -> Assignment:
     return found
 
 
-def planned(net: Net, assignment: Assignment, first: int = 0) -> Plan:
+def with_flags(flags: int) -> Board:
+    """The board with this number of flags a PE."""
+    assert BOARD.noc
+    return BOARD.model_copy(update={"noc": BOARD.noc.model_copy(update={"flags": flags})})
+
+
+FEWEST_FLAGS = 7
+
+
+def planned(net: Net, assignment: Assignment, first: int = 0, flags: int = 64) -> Plan:
     """A plan on a board with dead PEs before `first`: `first` is the root."""
-    board = BOARD.model_copy(update={"mesh": BOARD.mesh.model_copy(update={"dead_pes": tuple(range(first))})})
+    mesh = BOARD.mesh.model_copy(update={"dead_pes": tuple(range(first))})
+    board = with_flags(flags).model_copy(update={"mesh": mesh})
     moved = {name: tuple(Tile(tile.pe + first, tile.box) for tile in tiles) for name, tiles in assignment.items()}
     live = {*range(first, board.pe_count)}
     assert not any(fault_of(Graph(net).shape(op.output), moved[op.name], live) for op in Graph(net).ops)
@@ -85,9 +95,23 @@ def frame(net: Net, seed: int) -> list[np.ndarray]:
 def test_any_assignment_computes_what_the_net_computes(data: st.DataObject) -> None:
     net = data.draw(small_nets())
     plan = planned(net, data.draw(assignments(net)), data.draw(st.integers(0, 9)))
-    execution = Execution(net, plan, seed=data.draw(st.integers(0, 1000)))
-    for seed in range(3):
-        inputs = frame(net, seed)
+    assert_exact(net, plan, data.draw(st.integers(0, 1000)))
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_few_flags_are_enough_for_any_assignment(data: st.DataObject) -> None:
+    net = data.draw(small_nets())
+    flags = data.draw(st.integers(FEWEST_FLAGS, 12))
+    plan = planned(net, data.draw(assignments(net)), flags=flags)
+    assert max((landing.flag for message in plan.messages for landing in message.landings), default=0) < flags - 3
+    assert_exact(net, plan, data.draw(st.integers(0, 1000)))
+
+
+def assert_exact(net: Net, plan: Plan, seed: int) -> None:
+    execution = Execution(net, plan, seed)
+    for number in range(3):
+        inputs = frame(net, number)
         for got, want in zip(execution.run(inputs), run_reference(net, inputs), strict=True):
             assert np.array_equal(got, want)
 

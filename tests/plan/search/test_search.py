@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from npukit.board.board import Board, load_board
-from npukit.errors import DoesNotFit
 from npukit.plan.batch.batch import frame
 from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals, Slow, Strategy, summary_of
@@ -125,19 +124,6 @@ def test_an_interrupt_ends_the_search_with_what_it_has_found() -> None:
     assert told[-1].startswith("best of 2: ")
     with pytest.raises(KeyboardInterrupt):
         run("latency", problem(), trying((), seen, interrupted=True))
-
-
-def test_a_candidate_that_cannot_be_emitted_is_logged_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_flags(*_: object, **__: object) -> None:
-        raise DoesNotFit("all flags count other things")
-
-    monkeypatch.setattr("npukit.plan.search.search.emit_with_flags", no_flags)
-    search = run("latency", problem(), trying((1, 2), []))
-    assert search.best is search.nearest is None
-    assert [str(line) for line in search.log] == [
-        "frames: 1 frame on 1 PE: all flags count other things",
-        "frames: 1 frame on 2 PEs: all flags count other things",
-    ]
 
 
 def test_a_probe_is_never_the_result() -> None:

@@ -13,6 +13,7 @@ from npukit.net.net import Net
 from npukit.plan.batch.batch import Batch
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.ir.plan import Plan
+from npukit.plan.predict.memory import MemoryUse
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
 from npukit.plan.strategies.streams import fewest_streamed, streams
 from npukit.plan.tensors.graph import Graph
@@ -55,7 +56,7 @@ def test_the_fewest_that_fit_are_found_near_a_guess_in_few_steps(least: int) -> 
         with suppress(StopIteration):
             while True:
                 asked.append(len(proposals.send(outcome).batch.stream.ops))  # pyright: ignore[reportArgumentType]
-                outcome = Lacks(1, 0, None) if asked[-1] < right else Fits(Plan("", "", "", ()))
+                outcome = Lacks(1, 0, MemoryUse(0, 0, 0, 0, 0)) if asked[-1] < right else Fits(Plan("", "", "", ()))
         assert (len(found[0].ops) if found[0] else LONG + 1) == min(right, LONG + 1)
         assert len(asked) == len(set(asked)) <= 3 + 2 * abs(right - guess).bit_length()
 

@@ -9,7 +9,6 @@ from types import MappingProxyType
 import numpy as np
 
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM, NO_FLAG
-from npukit.errors import DoesNotFit
 from npukit.net.box import Box
 from npukit.plan.emit.pe_program import Arriving, Block, Held, PeProgram, Running, use_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
@@ -21,6 +20,9 @@ OUTPUTS_FLAG = SENT_FLAG + 1
 
 FIRST_FREE_FLAG = OUTPUTS_FLAG + 1
 """The first flag for messages between PEs."""
+
+_COUNTING = 1 << 62
+"""Bit of a step number."""
 
 FIRMWARE_FLAGS = 3
 """Number of a PE's last flags that belong to the firmware (`noc_copy`, `noc_call`). The third from the end synchronises
@@ -67,12 +69,15 @@ class Traffic:
         self.programs = {pe: PeProgram(pe) for pe in pes}
         self.messages: list[Message] = []
         self.frames, self.replicas = frames, replicas
-        self._flags = flags - FIRMWARE_FLAGS
+        self._meeting_flag = flags - FIRMWARE_FLAGS - 1
         self.usual_flags = dict(usual_flags)
         """The flags of earlier micro-batches, by use."""
         self._clocks = Clocks(pes)
-        self._free_from = np.zeros((len(pes), max(self._flags, 0)), np.int64)
-        """The first step, by PE and flag, from which no count of the flag is still awaited."""
+        self._free_from = np.zeros((len(pes), max(self._meeting_flag + 1, 0)), np.int64)
+        """The first step, by PE and flag, from which no earlier count of the flag is still awaited. `_COUNTING` is set
+        while the flag counts messages without a wait so far."""
+        self._latest: dict[int, None] = {}
+        """The flags of messages, the latest first."""
 
     @property
     def size(self) -> int:
@@ -90,11 +95,12 @@ class Traffic:
         return self._clocks.known_to(pe)
 
     def wait_for(self, pe: int, *held: Held) -> None:
-        """Wait for all messages into these regions and blocks, unless an earlier wait covers them."""
+        """Wait for all messages into these regions and blocks, unless an earlier wait covers them. A wait covers all
+        messages counted by the flag: a wait for a part could end too early."""
         program = self.programs[pe]
-        arriving = {each: program.expected.pop(each) for each in held if each in program.expected}
-        for flag in dict.fromkeys(program.flags[each] for each in arriving):
-            counted = {each: messages for each, messages in arriving.items() if program.flags[each] == flag}
+        for flag in dict.fromkeys(program.flags[each] for each in held if each in program.expected):
+            shared = [each for each in program.expected if program.flags[each] == flag]
+            counted = {each: program.expected.pop(each) for each in shared}
             step = self.step(pe, Wait(flag, sum(map(len, counted.values()))))
             self._free_from[self._clocks.places[pe], flag] = step + 1
             for each, messages in counted.items():
@@ -185,7 +191,7 @@ class Traffic:
     def send(self, parcels: Sequence[Parcel], flag: int | None = None) -> None:
         """Send parcels with a common flag. On each receiver, all parcels land in the same region or block.
 
-        A given `flag` may count other messages too, if a single wait covers all counts.
+        A given `flag` may count other messages too, because a single wait covers all counts.
         """
         if counted := [parcel for parcel in parcels if parcel.destinations[0][0] != DRAM]:  # DRAM counts no flags
             self._take_flag(counted, flag)
@@ -193,30 +199,53 @@ class Traffic:
             self._send(parcel)
 
     def _take_flag(self, parcels: Sequence[Parcel], given: int | None) -> None:
-        """Take a flag free on all receivers of these parcels, because a multicast can count a single flag only.
-
-        A flag is free again once every sender knows that every receiver has waited for the flag's earlier counts.
-        """
-        senders = [self.known_to(pe) for pe in dict.fromkeys(parcel.sender for parcel in parcels)]
+        """Take a flag for these parcels on all receivers, because a multicast can count a single flag only."""
         destinations = dict.fromkeys(to for parcel in parcels for to in parcel.destinations)
         pes = list(dict.fromkeys(pe for pe, _ in destinations))
         places = [self._clocks.places[pe] for pe in pes]
-        known = self._clocks.least_known(senders, pes)
-        is_free = np.all(self._free_from[places] <= known[:, None], axis=0)
         first_pe, first_held = next(iter(destinations))
         use = (first_pe, *use_of(first_held, self.frames))
         usual = self.usual_flags.get(use, ())
-        flags = (*usual, *range(FIRST_FREE_FLAG, self._flags))
-        flag = given or next((flag for flag in flags if is_free[flag]), None)
-        if flag is None:
-            raise DoesNotFit(
-                f"{parcels[0].source.name} arrives while all {self._flags} flags of a PE count other things",
-                tries=["fewer PEs: --pes N"],
-            )
+        flag = given or self._flag_for([parcel.sender for parcel in parcels], pes, usual)
         self.usual_flags[use] = (flag, *(other for other in usual if other != flag))
-        self._free_from[places, flag] = np.iinfo(np.int64).max
+        self._free_from[places, flag] |= _COUNTING
+        if not given:
+            self._latest = {flag: None} | self._latest
         for pe, held in destinations:
             self.programs[pe].flags[held] = flag
+
+    def _flag_for(self, senders: Sequence[int], pes: Sequence[int], usual: Sequence[int]) -> int:
+        """A flag for messages to these PEs: a free flag, else the latest flag that may count more messages. If there is
+        none, all PEs meet.
+
+        A flag may count more once every sender knows the receivers' last waits for the flag to be complete. The next
+        wait then covers all counts.
+        """
+        known = self._known_to_all(senders, pes)
+        from_step = self._free_from[[self._clocks.places[pe] for pe in pes]]
+        is_free = np.all(from_step <= known, axis=0)
+        flags = (*usual, *range(FIRST_FREE_FLAG, self._meeting_flag))
+        if (free := next((flag for flag in flags if is_free[flag]), None)) is not None:
+            return free
+        may_count = np.all(from_step & ~_COUNTING <= known, axis=0)
+        if (shared := next((flag for flag in self._latest if may_count[flag]), None)) is not None:
+            return shared
+        self._meet()
+        return self._flag_for(senders, pes, usual)
+
+    def _known_to_all(self, senders: Sequence[int], pes: Sequence[int]) -> np.ndarray:
+        """The number of steps of each PE known to all senders, as a column."""
+        return self._clocks.least_known([self.known_to(pe) for pe in dict.fromkeys(senders)], pes)[:, None]
+
+    def _meet(self) -> None:
+        """Let the root wait for all other PEs, then all others for the root. Every PE then knows all earlier waits."""
+        root, *others = self.programs
+        came, go_on = Block("came"), Block("go_on")
+        self.send([signal(pe, came, [root]) for pe in others], self._meeting_flag)
+        self.wait_for(root, came)
+        for pe in others:
+            self.send([signal(root, go_on, [pe])], self._meeting_flag)
+            self.wait_for(pe, go_on)
 
     def _send(self, parcel: Parcel) -> None:
         program = self.programs[parcel.sender]

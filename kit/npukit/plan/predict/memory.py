@@ -366,14 +366,13 @@ def shortfall(board: Board, use: MemoryUse) -> int:
 class Lacks:
     """The PE with the least memory for a plan, and the bytes that it lacks; 0 if all fits.
 
-    `use`: the memory use of the PE, a lower bound if `plan` is None; None if the emission failed for the reason `what`.
+    `use`: the memory use of the PE, a lower bound if `plan` is None.
     """
 
     missing: int
     pe: int
-    use: MemoryUse | None
+    use: MemoryUse
     plan: Plan | None = None
-    what: str = ""
 
 
 def most_lacking(board: Board, uses: Mapping[int, MemoryUse]) -> Lacks:

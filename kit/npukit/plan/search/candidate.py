@@ -69,8 +69,8 @@ class Tried:
         match self.outcome:
             case Fits(plan):
                 return Line(name, FITS, plan.predicted.interval_cycles, plan.headline())
-            case Lacks(missing, pe, what=what):
-                return Line(name, LACKS, missing, f"{on}: {what or f'PE {pe} lacks {missing:,} bytes'}")
+            case Lacks(missing, pe):
+                return Line(name, LACKS, missing, f"{on}: PE {pe} lacks {missing:,} bytes")
             case Slow(cycles):
                 return Line(name, SLOW, cycles, f"{on}: {cycles:,.0f} cycles a frame at least")
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from npukit.accel.cpu import Cpu
-from npukit.errors import DoesNotFit
 from npukit.net.net import CORE
 from npukit.plan.batch.batch import weighed
 from npukit.plan.batch.batch_emitter import emit_with_flags
@@ -97,7 +96,7 @@ class Search:
             case Fits() if is_whole and not tried.candidate.probe:
                 if self.best is None or self._figure(tried) < self._figure(self.best):
                     self.best = tried
-            case Lacks(missing, use=use) if is_whole and use:
+            case Lacks(missing) if is_whole:
                 if self.nearest is None or missing < _missing(self.nearest):
                     self.nearest = tried
         tried.candidate.problem.tell(f"best of {len(self.log)}: {(self.best or tried).line.text}")
@@ -114,11 +113,8 @@ class Search:
         least = least_lacking(problem, batch)
         if least.missing:
             return least
-        try:
-            plan, flags = emit_with_flags(problem, batch, settle=not candidate.probe)
-            plan = _complete(problem, plan)
-        except DoesNotFit as fault:
-            return Lacks(0, problem.board.root_pe, None, what=fault.message)
+        plan, flags = emit_with_flags(problem, batch, settle=not candidate.probe)
+        plan = _complete(problem, plan)
         lacking = lacking_of(problem.board, plan)
         if lacking.missing:
             return lacking
