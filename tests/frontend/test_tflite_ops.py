@@ -402,3 +402,19 @@ def test_random_convolutions(
     path, data = tmp_path / "model.tflite", int8(seed + 1, *SHAPE)
     path.write_bytes(model.bytes(["y"]))
     assert np.array_equal(run_reference(load_net_from_model(path), [data])[0], run_litert(path, [data])[0])
+
+
+def test_a_mask_of_the_least_float_keeps_its_scale(tmp_path: Path) -> None:
+    """Scores have the mask's scale as well, as converters give both operands of a choice the scale of the result."""
+    model, shape, scale = Model(), (1, 4, 6, 6), 1.3e36
+    model.input("x", shape, 0.1, 3)
+    model.constant("one", np.array(127, np.int8), 1e-3, -128)
+    model.constant("least", np.array(-128, np.int8), scale, 127)
+    model.constant("later", np.triu(np.ones((1, 1, 6, 6), bool), 1))
+    for name in ("scores", "masked"):
+        model.tensor(name, shape, scale, 127)
+    model.tensor("y", shape, 1 / 256, -128)
+    model.op("MUL", ["x", "one"], ["scores"], "Mul")
+    model.op("SELECT_V2", ["later", "least", "scores"], ["masked"], "SelectV2")
+    model.op("SOFTMAX", ["masked"], ["y"], "Softmax", Beta=1.0)
+    compared(model, ["y"], tmp_path, int8(1, *shape))

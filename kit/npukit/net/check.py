@@ -21,9 +21,9 @@ from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import print_tensor
 
 LONGEST_NAME = 256
-LEAST_SCALE = 2.0**-100
-"""Exclusive lower bound on the scale of an activation; 1 / LEAST_SCALE is the upper bound. Products and ratios of
-scales are then normal float32 numbers."""
+LEAST_SCALE, LARGEST_SCALE = 2.0**-100, 2.0**122
+"""Exclusive bounds on the scale of an activation. Numbers from the least to the largest float, as of a mask, have a
+scale below the upper bound."""
 
 
 def check_net(net: Net) -> Net:
@@ -102,7 +102,7 @@ def _check_tensor(net: Net, name: str, tensor: Tensor) -> None:
         raise NpukitError(f"its type is {tensor.dtype}; npukit has {', '.join(C_TYPES)}")
     if tensor.quantization:
         _check_quantization(tensor, tensor.quantization)
-    if tensor.quantization and value is None and not LEAST_SCALE < tensor.quantization.scales[0] < 1 / LEAST_SCALE:
+    if tensor.quantization and value is None and not LEAST_SCALE < tensor.quantization.scales[0] < LARGEST_SCALE:
         raise NpukitError(f"its scale {tensor.quantization.scales[0]:g} is beyond what single precision computes with")
 
 

@@ -167,8 +167,14 @@ def effective_scales(net: Net, op: Op) -> list[float]:
     input_scale, weights, output_scale = _scales(net, op)
     if op.kind == "dense" and len(weights) == 1:
         # In this case alone, TFLite Micro multiplies both scales in float32 before the division in double.
-        return [float(np.float32(input_scale) * np.float32(weights[0])) / output_scale]
+        return [_product(input_scale, weights[0]) / output_scale]
     return exact_scales(net, op)
+
+
+def _product(first: float, second: float) -> float:
+    """The product of two scales in float32."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(first) * np.float32(second))
 
 
 def exact_scales(net: Net, op: Op) -> list[float]:
@@ -218,8 +224,8 @@ def product_rescaling(net: Net, op: Op) -> Multiplier:
 
 def matmul_rescaling(net: Net, op: Op) -> Multiplier:
     """The factor of matmul. As in dense, both scales are multiplied in float32."""
-    first, second = (np.float32(quantization(net, name).scale) for name in op.inputs)
-    return multiplier_for(float(first * second) / quantization(net, op.output).scale)
+    first, second = (quantization(net, name).scale for name in op.inputs)
+    return multiplier_for(_product(first, second) / quantization(net, op.output).scale)
 
 
 def mean_rescaling(net: Net, op: Op, count: int) -> Multiplier:
