@@ -41,13 +41,15 @@ NODES: dict[str, tuple[tuple[int, ...], onnx.NodeProto, dict[str, np.ndarray]]] 
 }
 
 
-def model(nodes: list[onnx.NodeProto], shape: tuple[int, ...], constants: Any, kind: int = TensorProto.FLOAT) -> Any:
+def model(
+    nodes: list[onnx.NodeProto], shape: tuple[int, ...], constants: Any, kind: int = TensorProto.FLOAT, opset: int = 21
+) -> Any:
     """A model from `x` through the nodes to `y` and on to `z`, twice `y`."""
     values = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     nodes = [*nodes, helper.make_node("Add", ["y", "y"], ["z"])]
     ends = [helper.make_tensor_value_info("x", kind, shape)], [helper.make_tensor_value_info("z", kind, None)]
     graph = helper.make_graph(nodes, "graph", *ends, values)
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     return onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=imports, ir_version=10))
 
 
@@ -70,6 +72,12 @@ def decibels(made: Any, folder: Path, shape: tuple[int, ...], dtype: str = "floa
 def test_near_onnx_runtime(name: str, tmp_path: Path) -> None:
     shape, node, constants = NODES[name]
     assert decibels(model([node], shape, constants), tmp_path, shape, in_float=True) > 110
+
+
+def test_a_group_norm_with_factors_of_groups(tmp_path: Path) -> None:
+    node = helper.make_node("GroupNormalization", ["x", "s", "t"], ["y"], num_groups=2)
+    of_groups = {name: values[:2] for name, values in BY_CHANNEL.items()}
+    assert decibels(model([node], IMAGE, of_groups, opset=18), tmp_path, IMAGE, in_float=True) > 110
 
 
 def test_parts_without_elements(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from onnx_models import saved
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from test_digits import DIGITS, Images
@@ -43,12 +44,18 @@ def test_the_digits_are_recognised(activations: QuantType, tmp_path: Path) -> No
 
 
 def integer_model(
-    node: onnx.NodeProto | list[onnx.NodeProto], shape: tuple[int, ...], result: tuple[int, ...], **constants: object
+    node: onnx.NodeProto | list[onnx.NodeProto],
+    shape: tuple[int, ...],
+    result: tuple[int, ...],
+    dtype: str = "int8",
+    opset: int = 12,
+    **constants: object,
 ) -> onnx.ModelProto:
-    ends = [helper.make_tensor_value_info(name, TensorProto.INT8, size) for name, size in (("x", shape), ("y", result))]
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    ends = [helper.make_tensor_value_info(name, kind, size) for name, size in (("x", shape), ("y", result))]
     values = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     graph = helper.make_graph(node if isinstance(node, list) else [node], "graph", ends[:1], ends[1:], values)
-    opsets = [helper.make_opsetid("", 12), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
@@ -84,6 +91,41 @@ def test_a_dense_layer(tmp_path: Path) -> None:
     assert np.abs(got.astype(int) - expected).max() <= 1
 
 
+IMAGES = (2, 4, 6, 5)
+OPERAND, SECOND, RESULT = ["x", "xs", "xz"], ["w", "us", "uz"], ["ys", "yz"]
+OF_ONE, OF_TWO = [*OPERAND, *RESULT], [*OPERAND, *SECOND, *RESULT]
+OPS: dict[str, tuple[list[str], tuple[int, ...], dict[str, Any]]] = {
+    "QLinearAdd": (OF_TWO, IMAGES, {}),
+    "QLinearAveragePool": (OF_ONE, (2, 4, 3, 5), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 1]}),
+    "QLinearConcat": ([*RESULT, *OPERAND, *SECOND], (4, 4, 6, 5), {"axis": 0}),
+    "QLinearGlobalAveragePool": (OF_ONE, (2, 4, 1, 1), {}),
+    "QLinearLeakyRelu": (OF_ONE, IMAGES, {"alpha": 0.2}),
+    "QLinearMul": (OF_TWO, IMAGES, {}),
+    "QLinearSigmoid": (OF_ONE, IMAGES, {}),
+    "QLinearSoftmax": (OF_ONE, IMAGES, {"axis": 3, "opset": 13}),
+    "QLinearWhere": (["c", *OF_TWO], IMAGES, {}),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("kind", OPS)
+def test_an_op_of_each_type(kind: str, dtype: str, tmp_path: Path) -> None:
+    random, limits = np.random.default_rng(4), np.iinfo(dtype)
+    names, result, attributes = OPS[kind]
+    data, other = (random.integers(limits.min, limits.max + 1, IMAGES).astype(dtype) for _ in range(2))
+    held: dict[str, Any] = {"w": other, "c": random.random(IMAGES) < 0.5}
+    scales = {"xs": 0.05, "us": 0.03, "ys": 1 / 256 if kind in ("QLinearSigmoid", "QLinearSoftmax") else 0.04}
+    held |= {name: np.float32(scale) for name, scale in scales.items()}
+    held |= {name: np.array(limits.min + zero, dtype) for name, zero in (("xz", 137), ("uz", 90), ("yz", 60))}
+    node = helper.make_node(kind, names, ["y"], domain="com.microsoft", **attributes)
+    constants = {name: value for name, value in held.items() if name in names}
+    path = saved(integer_model(node, IMAGES, result, dtype, 13, **constants), tmp_path)
+    (expected,), (got,) = run_onnx(path, {"x": data}), run_reference(load_net_from_model(path), [data])
+    assert got.dtype == expected.dtype
+    assert np.abs(got.astype(int) - expected).max() <= 1
+    assert np.unique(expected).size > 2, "the example must say something"
+
+
 def test_padding_of_integers_by_an_integer(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("QLinearSigmoid", ["x", "xs", "xz", "ys", "yz"], ["s"], domain="com.microsoft"),
@@ -103,6 +145,13 @@ def test_scales_by_channel_in_a_qdq_model_of_an_old_opset(tmp_path: Path) -> Non
     onnx.save(model, tmp_path / "old.onnx")
     quantize_static(tmp_path / "old.onnx", path, Images(), activation_type=QuantType.QInt8, per_channel=True)
     assert "conv2d" in {op.kind for op in load_net_from_model(path).ops}
+
+
+def test_a_softmax_of_another_opset_is_refused(tmp_path: Path) -> None:
+    node = helper.make_node("QLinearSoftmax", OF_ONE, ["y"], domain="com.microsoft", axis=1, opset=12)
+    path = saved(integer_model(node, IMAGES, IMAGES, "int8", 13, **SCALES), tmp_path)
+    with pytest.raises(NpukitError, match=r"QLinearSoftmax.*of opset 12 in a model of opset 13"):
+        load_net_from_model(path)
 
 
 def test_too_few_inputs(tmp_path: Path) -> None:

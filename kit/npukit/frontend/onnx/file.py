@@ -92,18 +92,25 @@ def _check_structure(model: onnx.ModelProto, name: str) -> None:
             numpy_helper.to_array(tensor)
         except Exception as fault:
             raise NpukitError(f"{name}: tensor {tensor.name!r} is damaged: {first_line(fault)}") from fault
-    checked = model
-    if min(entry.version for entry in model.opset_import) < PER_CHANNEL_OPSET:
-        # Quantisers write scales by channel even into opsets without them, and every runtime accepts this.
-        checked = onnx.ModelProto()
-        checked.CopyFrom(model)
-        for node in checked.graph.node:
-            if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-                del node.attribute[:]
     try:
-        onnx.checker.check_model(checked)
+        onnx.checker.check_model(_as_checked(model))
     except Exception as fault:
         raise NpukitError(f"{name} is not a valid ONNX model: {first_line(fault)}") from fault
+
+
+def _as_checked(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without forms refused by ONNX's checker and accepted by every runtime: scales by channel in old opsets,
+    and the first form of GroupNormalization."""
+    is_old = min(entry.version for entry in model.opset_import) < PER_CHANNEL_OPSET
+    kinds = {"GroupNormalization", *(("QuantizeLinear", "DequantizeLinear") if is_old else ())}
+    if not any(node.op_type in kinds for node in model.graph.node):
+        return model
+    checked = onnx.ModelProto()
+    checked.CopyFrom(model)
+    for node in (each for each in checked.graph.node if each.op_type in kinds):
+        del node.attribute[:]
+        node.op_type = node.op_type.replace("Group", "Instance")
+    return checked
 
 
 def _check_ops(model: onnx.ModelProto, name: str, custom: Mapping[str, str]) -> None:

@@ -16,12 +16,16 @@ from npukit.errors import NpukitError
 QLINEAR_ONLY = ("channels_last", "opset")
 """Attributes without a counterpart in the float ops."""
 
+SOFTMAX_OF_AN_AXIS = 13
+"""First opset whose softmax is over one axis instead of all later axes."""
+
 
 @dataclass
 class Rewriting:
     """The nodes and constants of the rewritten model."""
 
     known: Mapping[str, np.ndarray]
+    opset: int = 0
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
@@ -70,6 +74,8 @@ class Rule:
     bias: int | None = None
     channels: int = 1
     """The axis of the second operand's scales."""
+    plain: int = 0
+    """The number of first inputs without a scale."""
 
 
 TWO, SINGLE = ((0, 3), 6), ((0,), 3)
@@ -86,6 +92,7 @@ RULES: Mapping[str, Rule] = {
     "QLinearMul": Rule("Mul", *TWO),
     "QLinearSigmoid": Rule("Sigmoid", *SINGLE),
     "QLinearSoftmax": Rule("Softmax", *SINGLE),
+    "QLinearWhere": Rule("Where", (1, 4), 7, plain=1),
 }
 
 
@@ -93,11 +100,10 @@ def rewrite(rewriting: Rewriting, node: onnx.NodeProto) -> None:
     rule, names = RULES[node.op_type], list(node.input)
     if len(names) <= rule.result:
         raise NpukitError("it has too few inputs")
-    flags = {attribute.name for attribute in node.attribute if attribute.i}
-    if "channels_last" in flags:
-        raise NpukitError("it takes its channels last, which npukit does not read from ONNX")
+    given = {attribute.name: attribute.i for attribute in node.attribute}
+    _check(given, rewriting.opset)
     first = rule.operands or range(2, len(names), 3)
-    axes = [0, 0 if "transB" in flags else rule.channels] if len(rule.operands) == 2 else [0] * len(first)
+    axes = [0, 0 if given.get("transB") else rule.channels] if len(rule.operands) == 2 else [0] * len(first)
     operands = [rewriting.dequantized(names[at : at + 3], axis) for at, axis in zip(first, axes, strict=True)]
     if rule.bias is not None and len(names) > rule.bias and names[rule.bias]:
         scales = np.asarray(rewriting.value(names[1]) * rewriting.value(names[4]), np.float32)
@@ -105,10 +111,19 @@ def rewrite(rewriting: Rewriting, node: onnx.NodeProto) -> None:
         bias = [names[rule.bias], rewriting.constant(scales), rewriting.constant(zeros)]
         operands.append(rewriting.dequantized(bias))
     result = rewriting.new_name(rule.kind)
-    made = helper.make_node(rule.kind, operands, [result], name=node.name)
+    made = helper.make_node(rule.kind, [*names[: rule.plain], *operands], [result], name=node.name)
     made.attribute.extend(attribute for attribute in node.attribute if attribute.name not in QLINEAR_ONLY)
     rewriting.nodes.append(made)
     rewriting.node("QuantizeLinear", [result, *names[rule.result : rule.result + 2]], node.output[0])
+
+
+def _check(given: Mapping[str, int], opset: int) -> None:
+    """Raise an error for attributes whose meaning no float op has."""
+    if given.get("channels_last"):
+        raise NpukitError("it takes its channels last, which npukit does not read from ONNX")
+    stated = given.get("opset", opset)
+    if (stated < SOFTMAX_OF_AN_AXIS) != (opset < SOFTMAX_OF_AN_AXIS):
+        raise NpukitError(f"it is of opset {stated} in a model of opset {opset}, which npukit does not read")
 
 
 def rewritten(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -116,7 +131,7 @@ def rewritten(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     if not any(node.op_type in RULES for node in model.graph.node):
         return model
     known = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    rewriting = Rewriting(known)
+    rewriting = Rewriting(known, max(each.version for each in model.opset_import if each.domain in ("", "ai.onnx")))
     for index, node in enumerate(model.graph.node):
         place = f"{name}: node {index} ({node.name or 'unnamed'}, {node.op_type})"
         if node.op_type not in RULES:
