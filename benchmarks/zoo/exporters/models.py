@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 TOKENS = 16
 """Length of a text."""
 VOCABULARY = 256
+SIZE = 64
+"""Rows and columns of an image."""
 SAMPLES = 1600
 """Length of a sound, a tenth of a second."""
 
@@ -27,30 +30,19 @@ class Made:
 def listed(groups: list[dict[str, Any]]) -> Iterator[Made]:
     """All models of the groups."""
     for group in groups:
-        package, formats = group["package"], tuple(group["formats"])
-        for name in group.get("models", ()):
-            yield Made(package, name, formats, lambda name=name, group=group: PACKAGES[group["package"]](name, group))
-        for kind in ("tokens", "images", "sounds"):
+        package, formats, common = group["package"], tuple(group["formats"]), group.get("settings", {})
+        for kind, build in PACKAGES[package].items():
             for name, settings in group.get(kind, {}).items():
-                known = {**group["settings"], **settings}
-                yield Made(
-                    package, name, formats, lambda name=name, kind=kind, known=known: transformer(name, kind, known)
-                )
+                yield Made(package, name, formats, partial(build, name, {**common, **settings}))
 
 
-def torchvision(name: str, group: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-    return import_module("torchvision").models.get_model(name, weights=None, **_backbone(name)), image(group["size"])
+def torchvision(name: str, settings: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """A class or a function of torchvision."""
+    return getattr(import_module("torchvision").models, name)(**settings), image(SIZE)
 
 
-def _backbone(name: str) -> dict[str, Any]:
-    """Models for segmentation would fetch the weights of their backbone."""
-    return {"weights_backbone": None} if "raspp" in name else {}
-
-
-def timm(name: str, group: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-    made, size = import_module("timm").create_model(name, pretrained=False), group["size"]
-    fixed = made.default_cfg.get("fixed_input_size", False)
-    return made, image(made.default_cfg["input_size"][-1] if fixed else size)
+def timm(name: str, settings: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    return import_module("timm").create_model(name, pretrained=False, **settings), image(SIZE)
 
 
 def image(size: int) -> tuple[Any, ...]:
@@ -58,22 +50,36 @@ def image(size: int) -> tuple[Any, ...]:
     return (torch.randn(1, 3, size, size),)
 
 
-def transformer(name: str, kind: str, settings: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+def transformer(kind: str, name: str, settings: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
     """A class of transformers with the settings that its configuration knows."""
     library, torch = import_module("transformers"), import_module("torch")
     made = _class(library, name)
-    always = {"vocab_size": VOCABULARY, "use_cache": False, "return_dict": False, "image_size": 64, "patch_size": 16}
+    always = {"vocab_size": VOCABULARY, "use_cache": False, "return_dict": False, "image_size": SIZE, "patch_size": 16}
     usual = made.config_class()
     known = {key: value for key, value in {**always, **settings}.items() if key in settings or hasattr(usual, key)}
     model = made(made.config_class(**{key: value for key, value in known.items() if hasattr(usual, key)}))
     if kind == "tokens":
-        return model, (torch.arange(TOKENS)[None] % VOCABULARY, torch.ones(1, TOKENS, dtype=torch.int64))
+        return _of_text(model), (torch.arange(TOKENS)[None] % VOCABULARY, torch.ones(1, TOKENS, dtype=torch.int64))
     if kind == "images":
-        return model, image(64)
+        return model, image(SIZE)
     if hasattr(model.config, "num_mel_bins"):
         bins, length = model.config.num_mel_bins, 64
         return model, (torch.randn(1, length, bins) if "AST" in name else torch.randn(1, bins, length),)
     return model, (torch.randn(1, SAMPLES),)
+
+
+def _of_text(model: Any) -> Any:
+    """A module of ids and a mask. Models differ in the order of their other inputs."""
+
+    class OfText(import_module("torch").nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids: Any, mask: Any) -> Any:
+            return self.model(input_ids=ids, attention_mask=mask)[0]
+
+    return OfText()
 
 
 def _class(library: Any, name: str) -> Any:
@@ -82,15 +88,17 @@ def _class(library: Any, name: str) -> Any:
     return getattr(library, name if name.endswith("Model") else f"{name}Model")
 
 
-def keras(name: str, group: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-    library, size = import_module("keras"), group["size"]
+def keras(name: str, settings: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    library = import_module("keras")
     if name in KERAS:
-        made = library.Sequential([library.Input(KERAS[name][0]), *KERAS[name][1](library.layers)])
-    elif name == "unet":
-        made = _unet(library)
-    else:
-        made = getattr(library.applications, name)(weights=None, input_shape=(size, size, 3), classes=10)
-    return made, ()
+        shape, layers = KERAS[name]
+        return library.Sequential([library.Input(shape, batch_size=1), *layers(library.layers)]), ()
+    if name in BRANCHED:
+        shape, outputs = BRANCHED[name]
+        given = library.Input(shape, batch_size=1)
+        return library.Model(given, outputs(library.layers, given)), ()
+    made = getattr(library.applications, name)
+    return made(weights=None, input_shape=(SIZE, SIZE, 3), classes=10, **settings), ()
 
 
 KERAS: Mapping[str, tuple[tuple[int, ...], Callable[[Any], list[Any]]]] = {
@@ -126,14 +134,41 @@ KERAS: Mapping[str, tuple[tuple[int, ...], Callable[[Any], list[Any]]]] = {
 }
 
 
-def _unet(library: Any) -> Any:
-    of = library.layers
-    given = library.Input((32, 32, 3))
+def _unet(of: Any, given: Any) -> Any:
     left = of.Conv2D(8, 3, padding="same", activation="relu")(given)
     down = of.Conv2D(16, 3, padding="same", activation="relu")(of.MaxPooling2D()(left))
     up = of.UpSampling2D(interpolation="bilinear")(down)
     joined = of.Concatenate()([left, up])
-    return library.Model(given, of.Conv2D(2, 1, activation="sigmoid")(of.Conv2D(8, 3, padding="same")(joined)))
+    return of.Conv2D(2, 1, activation="sigmoid")(of.Conv2D(8, 3, padding="same")(joined))
 
 
-PACKAGES = {"torchvision": torchvision, "timm": timm, "keras": keras}
+def _excited(of: Any, given: Any) -> Any:
+    """A residual block with squeeze and excitation."""
+    left = of.BatchNormalization()(of.Conv2D(16, 3, padding="same")(given))
+    squeezed = of.Dense(4, activation="relu")(of.GlobalAveragePooling2D(keepdims=True)(left))
+    right = of.Multiply()([left, of.Dense(16, activation="sigmoid")(squeezed)])
+    return of.Dense(10)(of.GlobalAveragePooling2D()(of.ReLU()(of.Add()([of.Conv2D(16, 1)(given), right]))))
+
+
+def _attention(of: Any, given: Any) -> Any:
+    """An encoder's block of a transformer."""
+    left = of.LayerNormalization()(of.Add()([given, of.MultiHeadAttention(2, 16)(given, given)]))
+    right = of.Dense(32)(of.Dense(64, activation="gelu")(left))
+    return of.Dense(4, activation="softmax")(of.GlobalAveragePooling1D()(of.Add()([left, right])))
+
+
+BRANCHED: Mapping[str, tuple[tuple[int, ...], Callable[[Any, Any], Any]]] = {
+    "attention": ((12, 32), _attention),
+    "excited": ((32, 32, 3), _excited),
+    "unet": ((32, 32, 3), _unet),
+}
+
+Build = Callable[[str, Mapping[str, Any]], tuple[Any, tuple[Any, ...]]]
+
+PACKAGES: Mapping[str, Mapping[str, Build]] = {
+    "torchvision": {"models": torchvision},
+    "timm": {"models": timm},
+    "keras": {"models": keras},
+    "transformers": {kind: partial(transformer, kind) for kind in ("tokens", "images", "sounds")},
+}
+"""The functions that make the models of a package, by the kind of models."""
