@@ -45,6 +45,15 @@ class Remembering(nn.Module):
         return torch.tanh(held)
 
 
+class Masked(nn.Module):
+    """Attention of each position to itself and to earlier positions. The mask is computed from numbers alone."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(x.shape[1])
+        seen = places[:, None] >= places[None] + 0
+        return torch.softmax(torch.where(seen, x @ x.transpose(1, 2), -1e9), -1) @ x
+
+
 class Grouped(nn.Module):
     """A layer as left by torchao's `IntxWeightOnlyConfig` and `unwrap_tensor_subclass`: 4 bits, a scale a group."""
 

@@ -87,6 +87,7 @@ CALLS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
     "flipped": (lambda a, b: operators.flip(a, 2), A[..., ::-1]),
     "broadcast": (lambda a, b: operators.broadcast_to(a, [5, *SHAPE]), np.broadcast_to(A, (5, *SHAPE))),
     "chosen": (lambda a, b: operators.where(operators.greater(a, constant_of(np.array(0))), a, a), A),
+    "counted": (lambda a, b: operators.arange(3, 9, 2, "int64"), np.array([3, 5, 7])),
     "limited": (lambda a, b: operators.clip(b, -2.5, 3), np.clip(B, np.float32(-2.5), 3)),
 }
 

@@ -141,7 +141,7 @@ def test_arithmetic_with_real_numbers_by_channel_is_a_filter(shape: tuple[int, .
 def test_a_batch_norm_is_a_filter(tmp_path: Path) -> None:
     graph, random = Graph(), np.random.default_rng(3)
     ends = [graph.constant(name, random.uniform(0.5, 2, 4).astype(np.float32)) for name in "gbmv"]
-    graph.node("BatchNormalization", [graph.dequantized("x", 0.04, 9), *ends], "r")
+    graph.node("BatchNormalization", [graph.dequantized("x", 0.04, 9), *ends], "r", momentum=1.0)
     graph.quantized("r", 0.05, -20, "y")
     kinds = [op.kind for op in compared(graph, tmp_path, x=int8(6, *SHAPE)).ops]
     assert kinds == ["transpose", "depthwise_conv2d", "transpose"]

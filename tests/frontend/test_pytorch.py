@@ -59,6 +59,13 @@ def test_a_buffer_that_the_program_changes_is_a_state(tmp_path: Path) -> None:
         np.testing.assert_allclose(values[net.outputs[0]], wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_a_mask_of_numbers_is_a_constant(tmp_path: Path) -> None:
+    module, data = models.Masked().eval(), noise(1, 6, 4)
+    net = load_model(models.saved(module, tmp_path, 1, 6, 4), in_float=True).net
+    (got,) = run_reference(net, [data])
+    np.testing.assert_allclose(got, module(torch.from_numpy(data)).numpy(), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["elu", "selu", "celu"])
 def test_exponential_units(name: str, tmp_path: Path) -> None:
     module, data = models.Function(name).eval(), noise(2, 30)

@@ -33,6 +33,15 @@ def test_reductions_are_integer_ops(kind: str, made: str, axes: list[int], keeps
     assert made in kinds <= {made, "reshape", "transpose", "lookup"}
 
 
+def test_a_mean_of_nothing_but_rounding_saturates(tmp_path: Path) -> None:
+    """The mean of a normalised row is zero in float. Its scale is as small as the errors of a quantiser's samples."""
+    graph = one("ReduceMean", axes=[3], keepdims=1)
+    graph.quantized("r", 1e-9, 3, "m")
+    graph.node("Sub", ["x_real", graph.dequantized("m", 1e-9, 3)], "s")
+    graph.quantized("s", 0.04, 9, "y")
+    assert "mean" in {op.kind for op in compared(graph, tmp_path, x=spread(*SHAPE)).ops}
+
+
 @pytest.mark.parametrize("axes", [[1], [2, 3], [3]])
 def test_a_sum_is_a_mean_of_another_scale(axes: list[int], tmp_path: Path) -> None:
     graph = one("ReduceSum", (), keepdims=0)

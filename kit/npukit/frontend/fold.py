@@ -92,8 +92,10 @@ def _known(argument: Any) -> Any:
         parts = [_known(part) for part in argument.fields]
         return None if any(part is None for part in parts) else parts
     if isinstance(argument, relax.ShapeExpr):
-        return tuple(int(cast(Any, size)) for size in argument.values)
-    return getattr(argument, "value", None)
+        sizes = [_known(size) for size in argument.values]
+        return None if any(size is None for size in sizes) else tuple(sizes)
+    value = getattr(argument, "value", None)
+    return value if isinstance(value, int | float) else None  # an open size is a variable
 
 
 def _one(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -195,6 +197,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **{name: _over_axes(getattr(np, name)) for name in ("max", "mean", "min", "prod", "sum")},
     **{name: _place(getattr(np, name)) for name in ("argmax", "argmin")},
     **dict.fromkeys(("expand_dims", "reshape", "squeeze"), _sized),
+    "arange": lambda call, *ends: np.arange(*ends),
     "astype": lambda call, data: data.astype(dtype_of(call)),
     "broadcast_to": lambda call, data, shape: np.broadcast_to(data, shape),
     "clip": lambda call, data, low, high: np.clip(data, low, high),

@@ -230,7 +230,7 @@ def matmul_rescaling(net: Net, op: Op) -> Multiplier:
 
 def mean_rescaling(net: Net, op: Op, count: int) -> Multiplier:
     """The factor of a sum of `count` elements: the ratio of scales, divided by the count in integer arithmetic."""
-    ratio = Multiplier(*quantize_multiplier(_ratio(net, op)))
+    ratio = multiplier_for(_ratio(net, op), SATURATES * count)
     shift = min(count.bit_length() - 1, 32, 31 + ratio.shift)
     return Multiplier((ratio.multiplier << shift) // count, ratio.shift - shift)
 

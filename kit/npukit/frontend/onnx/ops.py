@@ -137,6 +137,7 @@ def batch_normalization(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any
     """Batch norm for inference: with known numbers a product and a sum by channel. Raises an error in training mode."""
     if attr.get("training_mode", 0):
         raise NpukitError("it is in training mode", tries=["export the model for inference: model.eval()"])
+    attr.get("momentum")  # for training alone
     data, *ends = inputs
     values = [known(end, params) for end in ends]
     if any(value is None for value in values) or attr["tvm_custom"]["num_outputs"] != 1:
