@@ -14,7 +14,18 @@ from npukit.accel.cortex_m.op_view import INT8, OpView, pixels, shape_of
 from npukit.accel.geometry import window_of
 from npukit.board.cores import CORTEX_M4F, CoreType
 from npukit.net.net import CORE, Net, Op
-from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Reshape, TvmCode
+from npukit.net.ops import (
+    Add,
+    Attributes,
+    AveragePool,
+    Conv2d,
+    Dense,
+    DepthwiseConv2d,
+    MaxPool,
+    Reshape,
+    Subtract,
+    TvmCode,
+)
 from npukit.net.value_ranges import filter_of, value_ranges
 
 
@@ -144,9 +155,9 @@ def _filter_refusal(net: Net, op: Op) -> str:
     return "it has several outputs for each channel" if grown else "it is dilated"
 
 
-def _add_refusal(net: Net, op: Op) -> str:
+def _sum_refusal(net: Net, op: Op) -> str:
     alike = len(list(net.activations(op))) == 2 and net.tensor(op.inputs[0]).shape == net.tensor(op.inputs[1]).shape
-    return "" if alike else "it is not a sum of two activations of one shape"
+    return "" if alike else "its operands are not two activations of one shape"
 
 
 def _pool_refusal(net: Net, op: Op) -> str:
@@ -158,5 +169,5 @@ _REFUSALS: Mapping[type[Attributes], Callable[[Net, Op], str]] = {
     **dict.fromkeys((Conv2d, DepthwiseConv2d, Dense), _filter_refusal),
     **dict.fromkeys((AveragePool, MaxPool), _pool_refusal),
     Reshape: lambda net, op: "",
-    Add: _add_refusal,
+    **dict.fromkeys((Add, Subtract), _sum_refusal),
 }

@@ -216,6 +216,11 @@ def subtract_rescaling(net: Net, op: Op) -> AddRescaling:
     return AddRescaling(*(multiplier_for(float(real)) for real in reals))
 
 
+def sum_rescaling(net: Net, op: Op) -> AddRescaling:
+    """The three factors of an addition or a subtraction."""
+    return add_rescaling(net, op) if op.kind == "add" else subtract_rescaling(net, op)
+
+
 def product_rescaling(net: Net, op: Op) -> Multiplier:
     """The factor of a multiplication, or of prelu's negative side."""
     first, second = (quantization(net, name).scale for name in op.inputs)

@@ -10,7 +10,18 @@ import numpy as np
 from npukit.accel.cortex_m.layout import NO_PADDING, Shape
 from npukit.accel.cortex_m.op_view import OpView
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add, Attributes, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Padding, Pair
+from npukit.net.ops import (
+    Add,
+    Attributes,
+    AveragePool,
+    Conv2d,
+    Dense,
+    DepthwiseConv2d,
+    MaxPool,
+    Padding,
+    Pair,
+    Subtract,
+)
 from npukit.net.tensor import Quantization, Tensor
 
 Generator = np.random.Generator
@@ -134,9 +145,12 @@ def dense(rng: Generator, inputs: int, outputs: int, *, relu: bool = True, extre
     return with_factors(one_op(Dense(), [((1, 1, inputs), 1.0, zero)], output, constants), *found)
 
 
-def add(shape: Shape, scales: tuple[float, float, float], zeros: tuple[int, int, int]) -> OpView:
+def add(
+    shape: Shape, scales: tuple[float, float, float], zeros: tuple[int, int, int], made: Add | Subtract | None = None
+) -> OpView:
+    """A sum, or a difference as `made`."""
     *inputs, output = ((shape, scale, zero) for scale, zero in zip(scales, zeros, strict=True))
-    return one_op(Add(), inputs, output)
+    return one_op(made or Add(), inputs, output)
 
 
 def pool(kind: str, shape: Shape, window: Pair, strides: Pair) -> OpView:

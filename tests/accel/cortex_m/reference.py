@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 
 from npukit.accel.cortex_m.op_view import OpView
-from npukit.net.ops import AveragePool
-from npukit.net.requantize import Multiplier, Requantization, add_rescaling, quantization
+from npukit.net.ops import Add, AveragePool
+from npukit.net.requantize import Multiplier, Requantization, quantization, sum_rescaling
 
 
 def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
@@ -76,11 +76,11 @@ def dense(layer: OpView, x: np.ndarray) -> np.ndarray:
 
 
 def add(layer: OpView, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    factors = add_rescaling(layer.net, layer.op)
+    factors, sign = sum_rescaling(layer.net, layer.op), 1 if isinstance(layer.attributes, Add) else -1
     zeros = [quantization(layer.net, name).zero_point for name in layer.op.inputs]
     first = _shifted_and_rescaled(x, zeros[0], factors.first)
     second = _shifted_and_rescaled(y, zeros[1], factors.second)
-    total = multiply_by_quantized_multiplier(first + second, factors.output.multiplier, factors.output.shift)
+    total = multiply_by_quantized_multiplier(first + sign * second, factors.output.multiplier, factors.output.shift)
     return np.clip(total + layer.output_zero, *layer.clamp).astype(np.int8)
 
 

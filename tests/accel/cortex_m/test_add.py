@@ -1,4 +1,4 @@
-"""Elementwise sums, run on an emulated core."""
+"""Elementwise sums and differences, run on an emulated core."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.add import add
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order
 from npukit.accel.cortex_m.op_view import OpView
-from npukit.net.ops import Padding
+from npukit.net.ops import Add, Padding, Subtract
 
 
 def check(layer: OpView, x: np.ndarray, y: np.ndarray, borders: tuple[Padding, Padding, Padding]) -> Kernel:
@@ -25,13 +25,16 @@ def check(layer: OpView, x: np.ndarray, y: np.ndarray, borders: tuple[Padding, P
     return kernel
 
 
+@pytest.mark.parametrize("made", [Add(), Subtract()], ids=lambda made: made.kind)
 @pytest.mark.parametrize("seed", range(10))
-def test_every_pair_of_values(seed: int):
+def test_every_pair_of_values(seed: int, made: Add | Subtract):
     rng = np.random.default_rng(seed)
     first, second = (float(v) for v in np.exp(rng.uniform(-4, 0, 2)))
     output = max(first, second) * float(rng.uniform(0.3, 2.5))
     zeros = [int(v) for v in rng.integers(-128, 128, 3)]
-    layer = layers.add((256, 256, 1), (first, second, output), (zeros[0], zeros[1], -128 if seed % 2 else zeros[2]))
+    layer = layers.add(
+        (256, 256, 1), (first, second, output), (zeros[0], zeros[1], -128 if seed % 2 else zeros[2]), made
+    )
     x, y = (v[..., None].astype(np.int8) for v in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
     kernel = check(layer, x, y, (NO_PADDING, NO_PADDING, NO_PADDING))
     assert kernel.instructions <= (7.25 if seed % 2 else 8.25) * x.size

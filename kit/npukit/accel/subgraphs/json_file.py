@@ -14,14 +14,7 @@ import numpy as np
 
 from npukit.net.net import Net, Op
 from npukit.net.ops import Add, Conv2d, Dense, DepthwiseConv2d, Multiply, Requantize, Subtract, TransposeConv2d
-from npukit.net.requantize import (
-    Multiplier,
-    add_rescaling,
-    product_rescaling,
-    requantization,
-    scale_ratio,
-    subtract_rescaling,
-)
+from npukit.net.requantize import Multiplier, product_rescaling, requantization, scale_ratio, sum_rescaling
 from npukit.net.tensor import Tensor
 from npukit.net.text import attribute_values
 
@@ -77,7 +70,7 @@ def _factors(net: Net, op: Op) -> Iterator[tuple[int, int]]:
             scaling = requantization(net, op)
             yield from zip(scaling.multipliers.tolist(), scaling.shifts.tolist(), strict=True)
         case Add() | Subtract():
-            sums = add_rescaling(net, op) if isinstance(op.attributes, Add) else subtract_rescaling(net, op)
+            sums = sum_rescaling(net, op)
             yield from map(_pair, (sums.first, sums.second, sums.output))
         case Multiply():
             yield _pair(product_rescaling(net, op))

@@ -21,13 +21,11 @@ from npukit.net.ops.shapes import Shape, broadcast
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
     WAYS,
-    AddRescaling,
-    add_rescaling,
     product_rescaling,
     quantization,
     rescale,
     scale_ratio,
-    subtract_rescaling,
+    sum_rescaling,
 )
 
 
@@ -112,17 +110,13 @@ def _select(net: Net, op: Op) -> Shape:
 
 def _sum(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     """The sum, or the difference, of two operands."""
-    factors = _sum_rescaling(net, op)
+    factors = sum_rescaling(net, op)
     first, second = (
         rescale(centred(net, op, operands, index) << ADD_LEFT_SHIFT, factor)
         for index, factor in enumerate((factors.first, factors.second))
     )
     total = first + second if isinstance(op.attributes, Add) else first - second
     return _finished(net, op, rescale(total, factors.output))
-
-
-def _sum_rescaling(net: Net, op: Op) -> AddRescaling:
-    return add_rescaling(net, op) if isinstance(op.attributes, Add) else subtract_rescaling(net, op)
 
 
 def multiply(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -176,7 +170,7 @@ def _finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
 
 
 def _scales_are_close(net: Net, op: Op) -> None:
-    if _sum_rescaling(net, op).output.shift > 0:
+    if sum_rescaling(net, op).output.shift > 0:
         scales = [quantization(net, name).scale for name in (*op.inputs, op.output)]
         told = ", ".join(f"{scale:g}" for scale in scales)
         raise NpukitError(f"its scales {told} are too far apart to add", tries=WAYS)

@@ -1,13 +1,14 @@
-"""Elementwise sums: seven or eight instructions an element.
+"""Elementwise sums and differences: seven or eight instructions an element.
 
 The operand with the larger scale always has the rescaling factor one half: its share is a shift. The other operand's
 share depends on eight bits and comes from a table. Both shares are doubled, which makes SMMLAR the doubling high
-multiply.
+multiply. The second share of a difference is negative.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from npukit.accel.cortex_m.code.requantize import clamp_refusal
 from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import INT8, OpView
-from npukit.net.requantize import ADD_LEFT_SHIFT, AddRescaling, Multiplier, add_rescaling, quantization, rescale
+from npukit.net.ops import Subtract
+from npukit.net.requantize import ADD_LEFT_SHIFT, AddRescaling, Multiplier, quantization, rescale, sum_rescaling
 
 ONE_HALF = Multiplier(1 << 30, 0)
 _LARGEST_SHIFT = 23
@@ -29,7 +31,8 @@ _CONSTANT_WORDS = 2
 
 @dataclass(frozen=True)
 class AddPlan:
-    """Parameters of the emitter. `swapped`: True if the looked-up operand is the first."""
+    """Parameters of the emitter. `swapped`: True if the looked-up operand is the first. `operation`: instruction that
+    takes the other operand's share."""
 
     lines: int
     elements: int
@@ -37,20 +40,22 @@ class AddPlan:
     swapped: bool
     shift: int
     ties: bool
+    operation: Literal["add", "sub"]
 
 
 def add(layer: OpView, first: Layout, second: Layout, target: Layout) -> Kernel | Refusal:
-    """The kernel that adds two tensors of pixels into a third, each with any border."""
-    factors = add_rescaling(layer.net, layer.op)
+    """The kernel for the sum or the difference of two tensors of pixels, each with any border."""
+    factors, variant = sum_rescaling(layer.net, layer.op), f"{layer.op.kind} by table"
     if reason := _refusal(layer, factors, (first, second, target)):
-        return Refusal("add by table", reason)
+        return Refusal(variant, reason)
     swapped = factors.first != ONE_HALF
     lines, elements = _lines((first, second, target))
     ties = layer.output_zero != INT8[0]
-    plan = AddPlan(lines, elements, (first, second, target), swapped, -factors.output.shift, ties)
+    operation = "sub" if swapped and isinstance(layer.attributes, Subtract) else "add"
+    plan = AddPlan(lines, elements, (first, second, target), swapped, -factors.output.shift, ties, operation)
     return Kernel(
         symbol=layer.name,
-        variant="add by table",
+        variant=variant,
         condition=f"the {'second' if swapped else 'first'} operand has the larger scale",
         body=_emit(plan),
         constants=(Constant(f"{layer.name}_table", _constants(layer, factors, plan)),),
@@ -63,7 +68,7 @@ def add(layer: OpView, first: Layout, second: Layout, target: Layout) -> Kernel 
 
 def _refusal(layer: OpView, factors: AddRescaling, layouts: tuple[Layout, ...]) -> str | None:
     if any(layout.order is not Order.PIXELS for layout in layouts):
-        return "adds pixels, not planes"
+        return "takes pixels, not planes"
     if len({layout.transposed for layout in layouts}) > 1:
         return "the tensors are transposed differently"
     if ONE_HALF not in (factors.first, factors.second):
@@ -86,10 +91,12 @@ def _lines(layouts: tuple[Layout, ...]) -> tuple[int, int]:
 def _constants(layer: OpView, factors: AddRescaling, plan: AddPlan) -> np.ndarray:
     """Multiplier and addend, then the doubled share of each value of the looked-up operand, zero points included."""
     looked_up = factors.first if plan.swapped else factors.second
-    zeros = [quantization(layer.net, name).zero_point for name in layer.op.inputs]
-    table, shifted = zeros if plan.swapped else zeros[::-1]
+    signs = (1, -1 if isinstance(layer.attributes, Subtract) else 1)
+    signed = [(quantization(layer.net, n).zero_point, sign) for n, sign in zip(layer.op.inputs, signs, strict=True)]
+    (table, sign), (shifted, other) = signed if plan.swapped else signed[::-1]
     values = np.arange(INT8[0], INT8[1] + 1, dtype=np.int64)
-    entries = 2 * rescale((values - table) << ADD_LEFT_SHIFT, looked_up) - (shifted << ADD_LEFT_SHIFT)
+    share = rescale((values - table) << ADD_LEFT_SHIFT, looked_up)
+    entries = sign * 2 * share - other * (shifted << ADD_LEFT_SHIFT)
     addend = (layer.output_zero << plan.shift) + (1 << (plan.shift - 1))
     words = np.concatenate([[factors.output.multiplier, addend], entries])
     return (words & 0xFFFFFFFF).astype(np.uint32)
@@ -140,7 +147,7 @@ def _emit_elements(asm: Assembly, plan: AddPlan, count: int) -> None:
     for start in range(0, count, 2):
         pair = list(zip(sums[start : start + 2], ("r8", "r9"), strict=False))
         asm.emit(*(f"ldrsb {value}, [r0], #1" for _, value in pair))
-        asm.emit(*(f"add {s}, {s}, {value}, lsl #{ADD_LEFT_SHIFT}" for s, value in pair))
+        asm.emit(*(f"{plan.operation} {s}, {s}, {value}, lsl #{ADD_LEFT_SHIFT}" for s, value in pair))
     for s in sums:
         if plan.ties:
             asm.emit(f"add r8, r12, {s}, asr #31")

@@ -96,18 +96,32 @@ def nested(
     emit: Callable[[str], None],
 ) -> None:
     """Loops around `emit`, which moves the pointers by `moved` bytes and takes the next free counter. The pointers end
-    behind the last round of the outermost loop. r4 is spare."""
+    behind the last round of the outermost loop. r4 is spare. `counters`: registers, or words on the stack."""
     counter, *others = (*counters, "")
     if not around:
         emit(counter)
         return
     (size, strides), *inner = around
     inside = [inner[0].size * stride for stride in inner[0].strides] if inner else moved
-    asm.constant(counter, size)
-    with asm.loop(size, closing=(f"subs {counter}, #1",)):
+    with _counted(asm, size, counter):
         nested(asm, inner, pointers, moved, others[:-1], emit)
         for register, stride, already in zip(pointers, strides, inside, strict=True):
             asm.add(register, register, stride - already, "r4")
+
+
+@contextmanager
+def _counted(asm: Assembly, size: int, counter: str) -> Iterator[None]:
+    """A loop with its counter in a register, or in a word on the stack."""
+    if not counter.startswith("["):
+        asm.constant(counter, size)
+        with asm.loop(size, closing=(f"subs {counter}, #1",)):
+            yield
+        return
+    if size > 1:
+        asm.constant("r4", size)
+        asm.emit(f"str r4, {counter}")
+    with asm.loop(size, closing=(f"ldr r4, {counter}", "subs r4, #1", f"str r4, {counter}")):
+        yield
 
 
 def _each(emit: Callable[[int, int], None], count: int, at_once: int) -> None:

@@ -18,7 +18,7 @@ from npukit.accel.cortex_m.kernels.to_planes import copy_to_planes
 from npukit.accel.cortex_m.kernels.winograd import winograd
 from npukit.accel.cortex_m.layout import Layout
 from npukit.accel.cortex_m.op_view import OpView
-from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Reshape
+from npukit.net.ops import Add, AveragePool, Conv2d, Dense, DepthwiseConv2d, MaxPool, Reshape, Subtract
 
 
 def kernels(
@@ -37,7 +37,7 @@ def kernels(
             yield depthwise(layer, sources[0], target, worth)
         case Dense():
             yield from (dense(layer, sources[0], target, density, worth) for density in Density)
-        case Add():
+        case Add() | Subtract():
             yield add(layer, sources[0], sources[1], target)
         case AveragePool() | MaxPool():
             yield pool(layer, sources[0], target)
