@@ -14,7 +14,7 @@ from signal import SIG_IGN, SIGINT, signal
 
 import pytest
 import typer.main
-from benchmarks import golden_metrics, scaling
+from benchmarks import golden_metrics, lone_ops, scaling
 from benchmarks.core import cores, cortex_m4
 from benchmarks.zoo import zoo
 
@@ -118,6 +118,20 @@ def test_the_pages_of_benchmarks_are_made_of_their_rows() -> None:
         file = Path(str(module.__file__))
         found = json.loads(file.with_suffix(".json").read_text())
         assert file.with_suffix(".md").read_text() == module.page(found), f"made by {file.name}"
+
+
+def test_the_page_of_lone_ops_is_made_of_its_cells() -> None:
+    kept = lone_ops.known()
+    assert lone_ops.PAGE.read_text() == lone_ops.page(kept), "made by benchmarks/lone_ops.py --write"
+    assert set(lone_ops.NAMES) == set(kept)
+
+
+def test_the_page_of_lone_ops_marks_losses_to_the_other_runtime() -> None:
+    cells = {"pe-mesh": lone_ops.Measured(10, 15, engines=("cpu",), commit="a"), "M0+": lone_ops.Measured(refused="no")}
+    kept = {"add": {**cells, "M4F": lone_ops.Measured(10, 30, commit="b"), lone_ops.TFLM: lone_ops.Measured(10, 25)}}
+    assert "| add | 10 | cpu | 1.5 | **3.0** | 2.5 | refused |  |" in lone_ops.page(kept)
+    assert lone_ops.worse(cells["pe-mesh"], lone_ops.Measured(10, 16))
+    assert not lone_ops.worse(cells["M0+"], lone_ops.Measured(10, 16))
 
 
 def test_the_page_of_the_zoo_is_made_of_its_results() -> None:

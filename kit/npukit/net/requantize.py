@@ -35,6 +35,9 @@ class Multiplier:
     shift: int
 
 
+ONE_HALF = Multiplier(1 << 30, 0)
+
+
 @dataclass(frozen=True)
 class Requantization:
     """An int32 multiplier and a shift (positive: left) per output channel."""

@@ -40,12 +40,13 @@ class TirKernel:
 
 @dataclass(frozen=True)
 class CFunction:
-    """A C function with its comment."""
+    """A C function with its comment. `of_halves`: another body, for cores whose products have 32 bits."""
 
     name: str
     signature: str
     body: str
     comment: str
+    of_halves: str = ""
 
 
 def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> TirKernel:
@@ -67,8 +68,18 @@ def kernel(tile: Tile, constants: Iterable[ConstantArray]) -> TirKernel:
 def helpers_as_c() -> list[CFunction]:
     """The arithmetic functions shared by all kernels."""
     described = helper_functions()
-    bodies = function_bodies(print_c([function for _, function in described]))
-    return [CFunction(f.name, signature(f), bodies[f.name], comment) for comment, f in described]
+    functions = [each for helper in described for each in (helper.function, helper.of_halves) if each]
+    bodies = function_bodies(print_c(functions))
+    return [
+        CFunction(
+            helper.function.name,
+            signature(helper.function),
+            bodies[helper.function.name],
+            helper.comment,
+            bodies[helper.of_halves.name] if helper.of_halves else "",
+        )
+        for helper in described
+    ]
 
 
 def kernels_as_c(kernels: list[TirKernel]) -> tuple[list[CFunction], dict[str, str]]:

@@ -14,14 +14,39 @@ static inline int32_t clamp(int32_t value, int32_t low, int32_t high)
 /* The high half of a b. */
 static inline int32_t high_half(int32_t a, int32_t b)
 {
+#ifdef __ARM_ARCH_6M__ /* without products of 64 bits */
+    uint32_t low_a = (uint32_t)a & (uint32_t)65535;
+    uint32_t low_b = (uint32_t)b & (uint32_t)65535;
+    int32_t high_a = a >> 16;
+    int32_t high_b = b >> 16;
+    int32_t first = high_a * (int32_t)low_b;
+    int32_t second = (int32_t)low_a * high_b;
+    uint32_t middle = ((low_a * low_b) >> (uint32_t)16) + ((uint32_t)first & (uint32_t)65535) + ((uint32_t)second &
+        (uint32_t)65535);
+    return high_a * high_b + (first >> 16) + (second >> 16) + (int32_t)(middle >> (uint32_t)16);
+#else
     return (int32_t)(((int64_t)a * (int64_t)b) >> (int64_t)32);
+#endif
 }
 
 /* The high half of 2 a b, rounded; not both may be INT32_MIN. */
 static inline int32_t high_product(int32_t a, int32_t b)
 {
+#ifdef __ARM_ARCH_6M__ /* without products of 64 bits */
+    uint32_t low_a = (uint32_t)a & (uint32_t)65535;
+    uint32_t low_b = (uint32_t)b & (uint32_t)65535;
+    int32_t high_a = a >> 16;
+    int32_t high_b = b >> 16;
+    int32_t first = high_a * (int32_t)low_b;
+    int32_t second = (int32_t)low_a * high_b;
+    uint32_t middle = ((low_a * low_b) >> (uint32_t)16) + ((uint32_t)first & (uint32_t)65535) + ((uint32_t)second &
+        (uint32_t)65535);
+    return (int32_t)(((uint32_t)(high_a * high_b + (first >> 16) + (second >> 16)) << (uint32_t)1) + (((middle >>
+        (uint32_t)14) + (uint32_t)1) >> (uint32_t)1));
+#else
     int64_t product = (int64_t)a * (int64_t)b;
     return (int32_t)((product + (int64_t)1073741824) >> (int64_t)31);
+#endif
 }
 
 /* value / 2^bits, halves away from zero; 0 <= bits <= 31. */

@@ -156,7 +156,7 @@ void conv_0(const int8_t *restrict input, const int8_t *restrict weights, const 
 void sum_0(const int8_t *restrict first, const int8_t *restrict second, int8_t *restrict output)
 {
     for (int32_t i = 0; i < 120; i++) {
-        int32_t a = requantize(((int32_t)first[i] + 7) * 1048576, 1073741824, 0);
+        int32_t a = ((int32_t)first[i] + 7) * 524288;
         int32_t b = requantize(((int32_t)second[i] - 3) * 1048576, 1431655765, -1);
         output[i] = (int8_t)clamp(requantize(a + b, 1610612736, -19) + 1, -128, 127);
     }

@@ -18,9 +18,8 @@ from npukit.accel.cortex_m.kernel import Constant, Kernel, Refusal
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import INT8, OpView
 from npukit.net.ops import Subtract
-from npukit.net.requantize import ADD_LEFT_SHIFT, AddRescaling, Multiplier, quantization, rescale, sum_rescaling
+from npukit.net.requantize import ADD_LEFT_SHIFT, ONE_HALF, AddRescaling, quantization, rescale, sum_rescaling
 
-ONE_HALF = Multiplier(1 << 30, 0)
 _LARGEST_SHIFT = 23
 _UNROLLED = 16
 """Elements per pass of the loop: 4 slow image classification by 0.2 % (`benchmarks/core/kernel_constants.md`)."""

@@ -13,6 +13,7 @@ from npukit.codegen.tir.ops.strided import Strided, each_element, each_position,
 from npukit.net.ops import Add, Multiply, Quantize, Subtract
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
+    ONE_HALF,
     AddRescaling,
     Multiplier,
     add_rescaling,
@@ -33,11 +34,18 @@ def subtract(tile: Tile, *arrays: Pointed) -> None:
 
 def _sum(tile: Tile, arrays: tuple[Pointed, ...], factors: AddRescaling, combine: Callable[[Expr, Expr], Expr]) -> None:
     def element(first: Expr, second: Expr) -> Expr:
-        a = let("a", _rescaled(_centred(tile, 0, first) * (1 << ADD_LEFT_SHIFT), factors.first))
-        b = let("b", _rescaled(_centred(tile, 1, second) * (1 << ADD_LEFT_SHIFT), factors.second))
+        a = let("a", _share(_centred(tile, 0, first), factors.first))
+        b = let("b", _share(_centred(tile, 1, second), factors.second))
         return _finished(tile, _rescaled(combine(a, b), factors.output))
 
     _each(tile, arrays, element)
+
+
+def _share(centred: Expr, factor: Multiplier) -> Expr:
+    """An operand's part of a sum. A factor of one half is one bit less of the shift."""
+    if factor == ONE_HALF:
+        return centred * (1 << (ADD_LEFT_SHIFT - 1))
+    return _rescaled(centred * (1 << ADD_LEFT_SHIFT), factor)
 
 
 def multiply(tile: Tile, *arrays: Pointed) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import getdoc, signature
 from typing import ParamSpec
 
@@ -26,9 +27,21 @@ from npukit.codegen.tir.door import (
 )
 
 Parameters = ParamSpec("Parameters")
+HALFWORD = 16
 
 _HELPERS: dict[str, Callable[..., None]] = {}
 """The writer of each function's statements, by the function's name, callees first."""
+_OF_HALVES: dict[str, Callable[..., None]] = {}
+"""Other statements of some functions, for cores whose products have 32 bits."""
+
+
+@dataclass(frozen=True)
+class HelperFunction:
+    """A function with its comment. `of_halves`: the same function for cores whose products have 32 bits."""
+
+    comment: str
+    function: TirFunction
+    of_halves: TirFunction | None = None
 
 
 def _helper(body: Callable[Parameters, None]) -> Callable[Parameters, Expr]:
@@ -37,13 +50,19 @@ def _helper(body: Callable[Parameters, None]) -> Callable[Parameters, Expr]:
     return lambda *arguments, **_: call(body.__name__, *arguments)
 
 
-def helper_functions() -> list[tuple[str, TirFunction]]:
-    """The functions with their comments, callees first."""
-    found = []
-    for name, body in _HELPERS.items():
-        parameters = [TirParameter(each, "int32", "value") for each in signature(body).parameters]
-        found.append(((getdoc(body) or "").rstrip("."), define(name, parameters, body, result="int32")))
-    return found
+def helper_functions() -> list[HelperFunction]:
+    """The functions, callees first."""
+    return [_described(name, body, _OF_HALVES.get(name)) for name, body in _HELPERS.items()]
+
+
+def _described(name: str, body: Callable[..., None], of_halves: Callable[..., None] | None) -> HelperFunction:
+    other = _defined(f"{name}_of_halves", of_halves) if of_halves else None
+    return HelperFunction((getdoc(body) or "").rstrip("."), _defined(name, body), other)
+
+
+def _defined(name: str, body: Callable[..., None]) -> TirFunction:
+    parameters = [TirParameter(each, "int32", "value") for each in signature(body).parameters]
+    return define(name, parameters, body, result="int32")
 
 
 @_helper
@@ -63,6 +82,34 @@ def high_product(a: Expr, b: Expr) -> None:
     """The high half of 2 a b, rounded; not both may be INT32_MIN."""
     product = let("product", cast("int64", a) * cast("int64", b))
     give(cast("int32", (product + number("int64", 1 << 30)) >> number("int64", 31)))
+
+
+def _halves(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """The product of two words by products of halfwords: the part from bit 32 on without carries, and the bits from 16
+    on behind, with carries."""
+    half, mask = number("uint32", HALFWORD), number("uint32", (1 << HALFWORD) - 1)
+    low_a, low_b = let("low_a", cast("uint32", a) & mask), let("low_b", cast("uint32", b) & mask)
+    high_a, high_b = let("high_a", a >> HALFWORD), let("high_b", b >> HALFWORD)
+    first = let("first", high_a * cast("int32", low_b))
+    second = let("second", cast("int32", low_a) * high_b)
+    low = (low_a * low_b) >> half
+    middle = let("middle", low + (cast("uint32", first) & mask) + (cast("uint32", second) & mask))
+    return high_a * high_b + (first >> HALFWORD) + (second >> HALFWORD), middle
+
+
+def _high_half_of_halves(a: Expr, b: Expr) -> None:
+    high, middle = _halves(a, b)
+    give(high + cast("int32", middle >> number("uint32", HALFWORD)))
+
+
+def _high_product_of_halves(a: Expr, b: Expr) -> None:
+    high, middle = _halves(a, b)
+    one = number("uint32", 1)
+    rounded = ((middle >> number("uint32", HALFWORD - 2)) + one) >> one
+    give(cast("int32", (cast("uint32", high) << one) + rounded))
+
+
+_OF_HALVES |= {"high_half": _high_half_of_halves, "high_product": _high_product_of_halves}
 
 
 @_helper
