@@ -4,6 +4,8 @@
 #ifndef MATH_H
 #define MATH_H
 
+#include <stdint.h>
+
 /* The result depends on the arguments alone: a compiler may omit repeated calls and hoist calls out of loops. */
 #define OF_ARGUMENTS __attribute__((const))
 
@@ -44,5 +46,21 @@ OF_ARGUMENTS float sqrtf(float x);
 OF_ARGUMENTS float tanf(float x);
 OF_ARGUMENTS float tanhf(float x);
 OF_ARGUMENTS float truncf(float x);
+
+/* The whole number next to x, ties to even, plus `zero`, within the limits of int8. What is not a number is `zero`. */
+static inline int32_t int8_of(float x, int32_t zero)
+{
+#if defined __ARM_FEATURE_DSP && defined __ARM_FP && defined __thumb2__
+    int32_t whole;
+    __asm__("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1\n\tqadd %0, %0, %2\n\tssat %0, #8, %0"
+            : "=r"(whole), "+t"(x)
+            : "r"(zero)
+            : "cc");
+    return whole;
+#else
+    const float low = (float)(-128 - zero), high = (float)(127 - zero);
+    return (int32_t)rintf(x > low ? x < high ? x : high : x == x ? low : 0.0F) + zero;
+#endif
+}
 
 #endif

@@ -67,6 +67,8 @@ ANYWHERE = SIMPLE - {*RESHAPES, "permute_dims", "flip"}
 UNORDERED = {"max", "min"}
 """Reductions whose result does not depend on the order of terms."""
 
+PICKS = frozenset(("broadcast_to", "gather_elements", "gather_nd", "repeat", "take", "tile"))
+"""Operators whose results are values of the first operand."""
 TAKE_NUMBERS = frozenset(
     ("add", "subtract", "multiply", "divide", "maximum", "minimum", "less", "less_equal", "greater", "greater_equal")
 )
@@ -103,6 +105,17 @@ class Islands:
             self.tensor(read, why)
         scale, zero = np.array(quantization.scale, np.float32), np.array(quantization.zero_point, dtype)
         result = operators.quantize(real, relax.const(scale), relax.const(zero), axis=-1, out_dtype=dtype)
+        return island.finished(result, quantization)
+
+    def moved(self, call: Any) -> AxesView:
+        """The int8 tensor of a call in `PICKS`, of int8 values. Other operands are whole numbers."""
+        island = _Island(self, "it moves values")
+        integers, quantization = island.integers(call.args[0])
+        arguments = (island.argument(call, argument) for argument in call.args[1:])
+        result = make_call(call.op, [integers, *arguments], call.attrs, call.ty_args)
+        for read in island.reads:
+            self.tensor(read, island.why)
+        island.names.append(callee(call))
         return island.finished(result, quantization)
 
     def tensor(self, expression: Any, why: str) -> AxesView:
@@ -284,7 +297,7 @@ class _Island:
         self._free = self._free and callee(call) in SIMPLE
         if callee(call) == "call_tir":
             return self._loops(call)
-        arguments = [self._argument(call, argument) for argument in call.args]
+        arguments = [self.argument(call, argument) for argument in call.args]
         return make_call(call.op, arguments, call.attrs, call.ty_args)
 
     def _loops(self, call: Any) -> Any:
@@ -292,12 +305,25 @@ class _Island:
         function = self.islands.module[call.args[0]].without_attr("global_symbol")
         variable = GlobalVar(f"loops_{len(self._functions)}")
         self._functions.append((variable, function))
-        arguments = relax.Tuple([self._argument(call, argument) for argument in call.args[1].fields])
+        arguments = relax.Tuple([self.argument(call, argument) for argument in call.args[1].fields])
         return make_call(call.op, [variable, arguments], call.attrs, call.ty_args)
 
-    def _argument(self, reader: Any, argument: Any) -> Any:
+    def integers(self, expression: Any) -> tuple[Any, Quantization]:
+        """The parameter of dequantised integers, of an activation or a constant, and their quantisation."""
+        walk = self.islands.walk
+        constant = walk.constant(expression)
+        if constant is None:
+            view = walk.activation(expression)
+            quantization = walk.assembly.quantization(view.name)
+            assert quantization is not None
+            return self._activation(view, shape_of(expression), "int8"), quantization
+        if constant.value.dtype != np.int8 or constant.quantization.axis is not None:
+            raise NpukitError(f"it moves constants of {constant.value.dtype}, or with a scale for each channel")
+        return self._parameter(constant.value, constant.quantization), constant.quantization
+
+    def argument(self, reader: Any, argument: Any) -> Any:
         if isinstance(argument, relax.Tuple):
-            return relax.Tuple([self._argument(reader, part) for part in argument.fields])
+            return relax.Tuple([self.argument(reader, part) for part in argument.fields])
         if not isinstance(argument, relax.Var | Constant | Call):
             return argument
         value = resolve(argument, self.islands.walk.definitions)
@@ -313,19 +339,19 @@ class _Island:
         if inside or self._is_dequantized(argument):
             return self.inside(argument)
         if isinstance(value, relax.Tuple):
-            return self._argument(reader, value)
+            return self.argument(reader, value)
         return self._read(argument)
 
     def _part(self, value: Any) -> Any:
         """One result of a call with several results."""
         whole = resolve(value.tuple_value, self.islands.walk.definitions)
         if callee(whole) == "nn.dropout":
-            return self._argument(whole, whole.args[0])
+            return self.argument(whole, whole.args[0])
         if callee(whole) != "split":
             return relax.TupleGetItem(self._call(whole), value.index)
         self.names.append("split")
         self._kinds.add("split")
-        source, axis = self._argument(whole, whole.args[0]), int(whole.attrs.axis) % len(shape_of(whole.args[0]))
+        source, axis = self.argument(whole, whole.args[0]), int(whole.attrs.axis) % len(shape_of(whole.args[0]))
         sizes = [int(part.shape[axis]) for part in whole.ty.fields]
         begin = sum(sizes[: value.index])
         return operators.strided_slice(source, [axis], [begin], [begin + sizes[value.index]])

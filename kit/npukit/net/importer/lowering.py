@@ -17,7 +17,7 @@ from tvm import relax, s_tir, tirx
 from tvm.ir import IRModule, PointerType, PrimType
 
 from npukit.errors import NpukitError
-from npukit.net.c_code.function import MATH
+from npukit.net.c_code.function import INT8_OF, MATH
 from npukit.net.importer import loops
 from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.legal.images import OWN
@@ -157,7 +157,7 @@ def _printed(module: IRModule) -> LoopsInC:
     lowered = tvm.transform.Sequential([passes.CommonSubexprElim(), passes.VerifyMemory()])(looped)
     function, work_bytes = _unpacked(lowered[ISLAND])
     ready = tvm.transform.Sequential([passes.LowerTVMBuiltin(), passes.LowerIntrin()])(IRModule({ISLAND: function}))
-    whole = _with_functions(_with_narrow_results(ready[ISLAND]))
+    whole = _with_steps(_with_functions(_with_narrow_results(ready[ISLAND])))
     exact = IRModule({ISLAND: _with_scopes(_with_exact_numbers(whole))})
     source = tvm.get_global_func("target.build.c")(exact, target).inspect_source()
     found = _BODY.search(source)
@@ -232,6 +232,26 @@ def _with_functions(function: Any) -> Any:
         return tirx.call_extern("float32", name, *call.args) if name in MATH else call
 
     return _changed(function, tvm.ir.Call, named)
+
+
+_INT8 = 127.0, -128.0
+
+
+def _with_steps(function: Any) -> Any:
+    """The function with a call for each real number that is rounded to int8: few instructions on a core with floats."""
+
+    def called(cast: Any) -> Any:
+        limits = [each for each in (cast.value, getattr(cast.value, "a", None)) if isinstance(each, tirx.Min | tirx.Max)]
+        if str(cast.ty.dtype) != "int8" or [getattr(each.b, "value", None) for each in limits[::-1]] != [*_INT8]:
+            return cast
+        rounded, zero = limits[-1].a, 0
+        if isinstance(rounded, tirx.Add) and isinstance(rounded.b, tirx.FloatImm):
+            rounded, zero = rounded.a, int(rounded.b.value)
+        if not isinstance(rounded, tvm.ir.Call) or getattr(rounded.args[0], "value", "") != "nearbyintf":
+            return cast
+        return tirx.Cast("int8", tirx.call_extern("int32", INT8_OF, rounded.args[1], tirx.const(zero, "int32")))
+
+    return _changed(function, tirx.Cast, called)
 
 
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.Min, tirx.Max)

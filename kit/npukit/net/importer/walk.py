@@ -30,7 +30,7 @@ from npukit.net.importer.expressions import (
     titles_of,
 )
 from npukit.net.importer.given import is_given
-from npukit.net.importer.islands import Islands
+from npukit.net.importer.islands import PICKS, Islands
 from npukit.net.importer.linear import LINEAR, SUMMED, of_integers
 from npukit.net.importer.movement import MOVEMENTS, moved_from
 from npukit.net.importer.reduction import argmax
@@ -436,4 +436,6 @@ def _computed_at_once(walk: Walk, site: Site) -> AxesView:
         return walk.settled(view, site)
     if callee(site.core) in _operators():
         return _operators()[callee(site.core)](walk, site)
+    if callee(site.core) in PICKS:
+        return walk.settled(walk.islands.moved(site.core), site)
     return walk.settled(walk.activation(site.core), site)

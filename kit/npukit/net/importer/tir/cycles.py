@@ -36,6 +36,8 @@ _NARROWED = 1
 """Cycles of a cast to 8 or 16 bits, unless a store follows."""
 _UNROLLED = 2
 """Turns of loops that compilers unroll."""
+_OF_BYTES, _IN_A_WORD, _COPY, _COPIED = ("bool", "int8", "uint8"), 4, 20, 1.25
+"""Types of a byte, bytes of a word, and cycles of a copy by memcpy: of the call, and of a byte."""
 LOAD = {WORD: 2, FLOAT: 2, WORDS: 3}
 STORE = {WORD: 1, FLOAT: 2, WORDS: 3}
 _COMPARED = {WORD: 1, FLOAT: 2, WORDS: 2}
@@ -191,9 +193,18 @@ class _Count:
             self._forget(changed)
             self._names[loop.loop_var] = _Value(depth=len(self.spent) - 1, even=True, stride=1)
             self.block(loop.body)
+            copies = turns % _IN_A_WORD == 0 and self._copies_bytes(loop.body)
             inner = self.spent.pop()
-            self._spend(_ENTRY + turns * (TURN + inner) if turns > _UNROLLED else turns * inner)
+            once = _ENTRY + turns * (TURN + inner) if turns > _UNROLLED else turns * inner
+            self._spend(_COPY + turns * _COPIED if copies else once)
             self._forget(changed)
+
+    def _copies_bytes(self, body: Any) -> bool:
+        """True for a copy of consecutive bytes, of which compilers make a call of memcpy."""
+        if not isinstance(body, tirx.BufferStore) or not isinstance(body.value, _LOAD_NODE):
+            return False
+        moved = [self._of(place).stride for place in (body.indices[0], body.value.indices[0])]
+        return moved == [1, 1] and _dtype(body.buffer) == _dtype(body.value) in _OF_BYTES
 
     def _forget(self, changed: Collection[Any]) -> None:
         """Give the elements of changed arrays unknown values."""
