@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from differential.evidence import kinds_of, ops_of
 from differential.networks import CALIBRATED, IN_FLOAT, LITERT, Arrays, Network, Within
 from frontend.random_tflite import dense_rounded_once
 from npukit.errors import NpukitError
@@ -32,6 +33,10 @@ class Verdict:
     """The difference, or the reason of a refusal."""
     net: Net | None = field(default=None, compare=False)
     inputs: Arrays = field(default_factory=list, compare=False)
+    ops: tuple[str, ...] = field(default=(), compare=False)
+    """The ops of the file."""
+    kinds: tuple[str, ...] = field(default=(), compare=False)
+    """The kinds of the net's ops."""
 
     @property
     def built(self) -> bool:
@@ -76,7 +81,9 @@ def theirs(network: Network, path: Path) -> tuple[dict[str, list[Arrays]], dict[
 
 def judged(network: Network, seed: int, folder: Path) -> Verdict:
     def verdict(outcome: str, said: str = "", net: Net | None = None) -> Verdict:
-        return Verdict(network.name, seed, outcome, said, net, [] if net is None else taken(net, network.cases[0]))
+        ops = ops_of(network.name.split("/")[0], network.data)
+        inputs, kinds = ([], ()) if net is None else (taken(net, network.cases[0]), kinds_of(net))
+        return Verdict(network.name, seed, outcome, said, net, inputs, ops, kinds)
 
     try:
         net = read(network, folder)

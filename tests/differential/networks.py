@@ -16,6 +16,8 @@ Oracle: TypeAlias = Callable[[Path, Arrays], Arrays]
 
 AS_IT_IS, IN_FLOAT, CALIBRATED = "as it is", "--float", "--calibration"
 LITERT = "LiteRT"
+FOUR_BITS = "int8-int4"
+"""The class of networks with int8 activations and weights of 4 bits."""
 CASES = 8
 """Cases of a network that npukit quantises: calibration data and compared inputs."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from ml_dtypes import iinfo, int4
 from onnx import helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
@@ -22,6 +23,7 @@ from differential.networks import (
     AS_IT_IS,
     CALIBRATED,
     CASES,
+    FOUR_BITS,
     IN_FLOAT,
     SOFTMAX_STEP,
     Arrays,
@@ -55,6 +57,8 @@ STATIC = {
 }
 """Ops that ONNX Runtime's quantiser knows."""
 DYNAMIC = {"conv", "conv1d", "depthwise", "gemm", "matmul", "lstm"}
+WEIGHTED = ("conv", "conv1d", "depthwise", "gemm", "matmul", "convtranspose")
+"""Makers of layers with weights."""
 NOISES = 4
 """Runs of a chain with a step of noise after each op."""
 
@@ -99,6 +103,7 @@ class Qdq:
     graph: Floats
     dtype: str
     by_channel: bool
+    weights: Any = np.int8
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
@@ -155,9 +160,9 @@ class Qdq:
     ) -> None:
         """Integers `name_q` among inputs or constants, dequantised to `name`."""
         scale, zero = self.scales[name] = (np.asarray(ends[0]), np.asarray(ends[1]))
-        limits, along = np.iinfo(zero.dtype), (-1, *[1] * (value.ndim - axis - 1)) if scale.ndim else ()
+        limits, along = iinfo(zero.dtype), (-1, *[1] * (value.ndim - axis - 1)) if scale.ndim else ()
         integers = np.rint(value / scale.reshape(along)) + zero.reshape(along)
-        target[f"{name}_q"] = np.clip(integers, limits.min, limits.max).astype(zero.dtype)
+        target[f"{name}_q"] = np.clip(integers, int(limits.min), int(limits.max)).astype(zero.dtype)
         self.nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", *self._ends(name)], [name], axis=axis))
 
     def _constant(self, name: str) -> None:
@@ -165,8 +170,9 @@ class Qdq:
         if name in self.graph.weights:
             axis = self.graph.weights[name] % value.ndim
             others = tuple(each for each in range(value.ndim) if each != axis) if self.by_channel else None
-            scale = np.asarray(np.maximum(np.abs(value).max(axis=others), 1e-4) / 127, np.float32)
-            self._dequantized(name, (scale, np.zeros(scale.shape, np.int8)), value, self.constants, axis)
+            most = int(iinfo(self.weights).max)
+            scale = np.asarray(np.maximum(np.abs(value).max(axis=others), 1e-4) / most, np.float32)
+            self._dequantized(name, (scale, np.zeros(scale.shape, self.weights)), value, self.constants, axis)
         elif name in self.graph.biases:
             data, weights = self.graph.biases[name]
             if data not in self.scales:
@@ -229,7 +235,8 @@ class Qdq:
 
 
 def qdq(random: np.random.Generator, name: str, dtype: str, kind: str) -> Network:
-    form = Qdq(graph_of(random, kind), dtype, bool(random.random() < 0.5)).build()
+    weights = int4 if FOUR_BITS in name else np.int8
+    form = Qdq(graph_of(random, kind), dtype, bool(random.random() < 0.5), weights).build()
     cases = [list(form.inputs.values())]
     within = Within(steps=1 + form.steps(), relative=1e-4)
     return Network(name, form.model().SerializeToString(), cases, {"ONNX Runtime": onnx_runtime}, AS_IT_IS, within)
@@ -291,9 +298,12 @@ WRITERS: Mapping[str, tuple[Callable[[Floats, Path, Path], None], set[str]]] = {
 
 
 def cells() -> Iterator[tuple[str, Maker]]:
-    for dtype in ("int8", "uint8", "int16"):
-        for kind in MAKERS:
-            name = f"onnx/qdq-{dtype}/{kind}"
+    for label, dtype, kinds in (
+        *((dtype, dtype, MAKERS) for dtype in ("int8", "uint8", "int16")),
+        (FOUR_BITS, "int8", WEIGHTED),
+    ):
+        for kind in kinds:
+            name = f"onnx/qdq-{label}/{kind}"
             yield name, partial(qdq, name=name, dtype=dtype, kind=kind)
     for label, (write, known) in WRITERS.items():
         for kind in (each for each in MAKERS if each in known):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from differential import evidence
 from differential.judge import EQUAL, LISTED, REFUSED, WITHIN
 from docs.wrap import wrapped
 from helpers import CHECKOUT
@@ -14,7 +15,7 @@ from helpers import CHECKOUT
 RESULTS = CHECKOUT / "benchmarks/differential/results.json"
 PAGE = CHECKOUT / "docs/models.md"
 PARAGRAPH = re.compile(r"\*\*Random networks\.\*\*.*?\n\n", re.S)
-NO_RUN: dict[str, Any] = {"refusals": {}, "outcomes": {}}
+NO_RUN: dict[str, Any] = {"refusals": {}, "outcomes": {}, "ops": {}, "kinds": {}}
 
 
 def paragraph(figures: Mapping[str, Any]) -> str:
@@ -38,7 +39,7 @@ def _counts(figures: Mapping[str, Any]) -> str:
 
 
 def write(figures: Mapping[str, Any]) -> None:
-    RESULTS.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    RESULTS.write_text(evidence.text(figures), encoding="utf-8")
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(PARAGRAPH.sub(lambda _: paragraph(figures) + "\n", text), encoding="utf-8")
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from differential import onnx_networks, tflite_networks
 from differential.builds import differing
+from differential.evidence import OfOps, by_class, of_lone_ops
 from differential.judge import EQUAL, FAULT, LISTED, REFUSED, WITHIN, Verdict, judged
 from differential.networks import Maker, random_of
 from npukit.errors import NpukitError
@@ -148,6 +149,10 @@ class Totals:
     outcomes: Mapping[str, int]
     refusals: Mapping[str, int]
     built: int
+    ops: OfOps
+    """Compared networks with an op, by format, op, class and outcome."""
+    kinds: OfOps
+    """The kinds of ops that are alone in a quantised file, by format and op."""
 
     def __str__(self) -> str:
         counts = ", ".join(f"{self.outcomes.get(each, 0)} {each}" for each in (EQUAL, WITHIN, REFUSED, LISTED, FAULT))
@@ -157,7 +162,14 @@ class Totals:
 def totals(found: Sequence[Verdict]) -> Totals:
     refusals = Counter(reason(each.said) for each in found if each.outcome == REFUSED)
     built = sum(each.built for each in found)
-    return Totals(dict(Counter(each.outcome for each in found)), dict(refusals.most_common()), built)
+    compared = [each for each in found if each.outcome in (EQUAL, WITHIN, LISTED)]
+    return Totals(
+        dict(Counter(each.outcome for each in found)),
+        dict(refusals.most_common()),
+        built,
+        by_class((each.name, each.outcome, each.ops) for each in compared),
+        of_lone_ops((each.name, each.ops, each.kinds) for each in compared),
+    )
 
 
 def reason(said: str) -> str:

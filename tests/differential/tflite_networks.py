@@ -14,6 +14,7 @@ from differential.networks import (
     AS_IT_IS,
     CALIBRATED,
     CASES,
+    FOUR_BITS,
     IN_FLOAT,
     LITERT,
     Arrays,
@@ -45,6 +46,8 @@ LAST = {
 }
 """Ops that npukit rounds otherwise than the oracles, at most 1 apart (`docs/models.md`). Such an op ends a chain."""
 LAST["int16"] |= {"squared_difference"}
+WEIGHTED = {"conv_2d", "depthwise_conv_2d", "fully_connected"}
+"""Makers of layers with weights of 4 bits in LiteRT."""
 BEGINS = {"log", "rsqrt", "top_k"}
 """Makers that choose values of inputs. Such an op begins a chain."""
 
@@ -109,9 +112,9 @@ class Chain(Bundle):
         return name
 
 
-def chain_of(random: np.random.Generator, dtype: str, kind: str) -> tuple[Chain, list[str]]:
+def chain_of(random: np.random.Generator, dtype: str, kind: str, *, four_bits: bool) -> tuple[Chain, list[str]]:
     """An op of a kind in a chain of one to four ops, and the kinds of all."""
-    chain = Chain(random, dtype=dtype)
+    chain = Chain(random, dtype=dtype, four_bits=four_bits)
     apart = OF_INT8 | BEYOND.get(dtype, set()) | LAST.get(dtype, set())
     others = [each for each in MAKERS if each not in apart]
     before = 0 if kind in BEGINS | OF_INT8 | BEYOND.get(dtype, set()) else int(random.choice([0, 0, 1, 2]))
@@ -133,7 +136,7 @@ def micro(path: Path, inputs: Arrays) -> Arrays:
 
 
 def network(random: np.random.Generator, name: str, dtype: str, kind: str, reads: str, within: Within) -> Network:
-    chain, kinds = chain_of(random, dtype, kind)
+    chain, kinds = chain_of(random, dtype, kind, four_bits=FOUR_BITS in name)
     if kind in LAST.get(dtype, ()):
         within = Within(steps=1)
     cases = [chain.data]
@@ -151,6 +154,7 @@ def _other(random: np.random.Generator, value: np.ndarray) -> np.ndarray:
 
 CLASSES = {
     "int8": ("int8", AS_IT_IS, Within(relative=1e-6)),
+    FOUR_BITS: ("int8", AS_IT_IS, Within(relative=1e-6)),
     "uint8": ("uint8", AS_IT_IS, Within()),
     "int16": ("int16", AS_IT_IS, Within()),
     "float": ("float32", IN_FLOAT, Within(relative=1e-4)),
@@ -162,6 +166,6 @@ CLASSES = {
 def cells() -> Iterator[tuple[str, Maker]]:
     for label, (dtype, reads, within) in CLASSES.items():
         for kind in MAKERS:
-            if kind not in OF_INT8 or dtype == "int8":
+            if kind in WEIGHTED if label == FOUR_BITS else kind not in OF_INT8 or dtype == "int8":
                 name = f"tflite/{label}/{kind}"
                 yield name, partial(network, name=name, dtype=dtype, kind=kind, reads=reads, within=within)

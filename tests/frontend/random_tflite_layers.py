@@ -37,6 +37,8 @@ def _weights(bundle: Bundle, integers: np.ndarray, scales: np.ndarray, axis: int
         return bundle.constant((integers * along).astype(np.float32))
     if bundle.dtype == "uint8":
         return bundle.constant((integers + 128).astype(np.uint8), scales, bundle.pick(118, 138))
+    if bundle.four_bits:
+        return bundle.model.halves(bundle.name(), (integers // 16).astype(np.int8), scales, axis)
     return bundle.constant(integers.astype(np.int8), scales, axis=axis)
 
 

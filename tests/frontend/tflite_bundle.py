@@ -33,6 +33,8 @@ class Bundle:
     maker: str = ""
     dtype: str = "int8"
     """Type of activations: int8, uint8, int16 or float32. Makers state scales and zero points of int8."""
+    four_bits: bool = False
+    """True if int8 layers have weights of 4 bits."""
 
     def pick(self, low: int, high: int) -> int:
         """A random number with low <= number <= high."""

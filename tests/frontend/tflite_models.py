@@ -100,9 +100,9 @@ class Model:
         self.entries.append(entry)
         return name
 
-    def halves(self, name: str, value: np.ndarray, scale: Scales) -> str:
+    def halves(self, name: str, value: np.ndarray, scale: Scales, axis: int = 0) -> str:
         """A 4-bit constant. The first of two numbers lies in the lower half of a byte."""
-        self.constant(name, value, scale)
+        self.constant(name, value, scale, axis=axis)
         flat = np.append(value.ravel(), [0] * (value.size % 2)).astype(np.uint8) & 15
         packed = flat[::2] | flat[1::2] << 4
         self.entries[-1] = replace(self.entries[-1], dtype="int4", value=packed)
