@@ -24,9 +24,11 @@ enum mac_array_flag {
     MAC_ARRAY_RESIDUAL = 8,   /* add the tensor at `extra` */
     MAC_ARRAY_SECOND = 16,    /* convolution: the weights are a second input */
     MAC_ARRAY_NIBBLES = 32,   /* two weights a byte */
+    MAC_ARRAY_PRODUCT = 64,   /* addition: the product instead of the sum */
 };
 
-/* Constants of an addition: two operands rescaled and added. */
+/* Constants of an addition: two operands rescaled and added. With MAC_ARRAY_PRODUCT the first rescaled operand is in the
+ * place of `multiplier2`. */
 struct mac_array_addition {
     int32_t zero1;
     int32_t multiplier1;

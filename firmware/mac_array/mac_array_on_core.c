@@ -176,20 +176,20 @@ static int32_t depthwise_sum(const command_t *command, struct element at, int32_
 
 /* Output stage. */
 
-static int32_t add(const struct mac_array_addition *by, int32_t a, int32_t b)
+static int32_t add(const struct mac_array_addition *by, int32_t a, int32_t b, bool product)
 {
     const int32_t a_wide = wrapping_shift(a - by->zero1, ADDITION_LEFT_SHIFT);
     const int32_t b_wide = wrapping_shift(b - by->zero2, ADDITION_LEFT_SHIFT);
     const int32_t a_scaled = requantize(a_wide, by->multiplier1, by->shift1);
-    const int32_t b_scaled = requantize(b_wide, by->multiplier2, by->shift2);
-    return requantize(wrapping_add(a_scaled, b_scaled), by->multiplier, by->shift);
+    const int32_t b_scaled = requantize(b_wide, product ? a_scaled : by->multiplier2, by->shift2);
+    return requantize(product ? b_scaled : wrapping_add(a_scaled, b_scaled), by->multiplier, by->shift);
 }
 
 static int32_t add_residual(const command_t *command, struct element at, int32_t value)
 {
     const int8_t *extra = (const int8_t *)command->extra;
     const int32_t other = extra[offset(at, command->extra_row_stride, command->extra_pixel_stride) + at.channel];
-    const int64_t sum = (int64_t)add(command->residual_parameters, value, other) + command->residual_zero;
+    const int64_t sum = (int64_t)add(command->residual_parameters, value, other, false) + command->residual_zero;
     return clamp(sum, command->residual_min, command->residual_max);
 }
 
@@ -228,7 +228,8 @@ static int32_t addition(const command_t *command, struct element at)
     const int8_t *second = command->weights;
     const int32_t a = command->input[offset(at, command->input_row_stride, command->input_pixel_stride) + at.channel];
     const int32_t b = second[offset(at, command->second_row_stride, command->second_pixel_stride) + at.channel];
-    return finish(command, (int64_t)add(command->parameters, a, b) + command->output_zero);
+    const bool product = has(command, MAC_ARRAY_PRODUCT);
+    return finish(command, (int64_t)add(command->parameters, a, b, product) + command->output_zero);
 }
 
 static int32_t maximum(const command_t *command, struct element at)

@@ -38,7 +38,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
   assign {second_pixel, second_row} = words[32 * 21 +: 64];
 
   logic convolution, depthwise, add, maximum, average, pixels, raw, accumulate, residual, second;
-  logic nibbles;
+  logic nibbles, multiplies;
   assign convolution = kind == 1;
   assign depthwise = kind == 2;
   assign add = kind == 3;
@@ -50,6 +50,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
   assign residual = (convolution || depthwise) && words[32 + 11];
   assign second = convolution && words[32 + 12];
   assign nibbles = (depthwise || (convolution && !second)) && words[32 + 13];
+  assign multiplies = add && words[32 + 14];
 
   // --- The products of the slots: in y and x in the cycle behind, in their own registers after that.
   logic [17:0] ya, yb, xa, xb;
@@ -230,7 +231,7 @@ module array_command_check #(parameter int SRAM_BYTES = 131072) (
 
   array_plan plan (
     .next(words[31:0]), .convolution, .depthwise, .add, .maximum, .average,
-    .pixels, .raw, .accumulate, .residual, .second, .nibbles, .joined,
+    .pixels, .raw, .accumulate, .residual, .second, .nibbles, .product(multiplies), .joined,
     .taps, .size, .positions, .rows, .halves, .weight_words, .blocks, .full_quads, .last_quads, .pair,
     .group, .group_rows, .share(8'(quotient) + 8'd1), .runs, .run_bytes,
     .window_columns, .new_columns, .column_pixels, .kernel_span, .new_span, .new_pixels,

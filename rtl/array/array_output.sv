@@ -4,7 +4,8 @@
 // A unit passes the requantisers once, with RESIDUAL four times, in add three times. The passes are
 // four cycles apart, as long as a requantiser takes, so each pass finds the results before it:
 //   First: the accumulators, or the first operand of add. Own: the int8 result as an operand of
-//   the residual add. Other: the second operand. Sum: both, where the first waited for four cycles.
+//   the residual add. Other: the second operand, with PRODUCT times the first. Sum: both, where the
+//   first waited for four cycles; with PRODUCT the second alone.
 module array_output (
   input  logic clock, reset, enable, start,
   // A part of the array needs only some fields of the command.
@@ -150,11 +151,11 @@ module array_output (
         Own: value = outcome[32 * i +: 32];
         Other: value = setup.add ? {{3{accumulators[29 * i + 28]}}, accumulators[29 * i +: 29]}
                      : {{24{extra[32 * quad + 8 * i + 7]}}, extra[32 * quad + 8 * i +: 8]};
-        Sum: value = outcome[32 * i +: 32] + waiting;
+        Sum: value = outcome[32 * i +: 32] + (setup.product ? 0 : waiting);
         default: value = {{3{total[28]}}, total};
       endcase
       operand = value;
-      multiplier = constant_multiplier;
+      multiplier = setup.product && pass == Other ? outcome[32 * i +: 32] : constant_multiplier;
       places = left_right(constant_shift);
       if (setup.add ? pass != Sum : pass == Own || pass == Other)
         operand = (value - constant_zero) << 20;

@@ -10,7 +10,7 @@ package array_pkg;
 
     // Kind and flags. A flag without effect for the kind is 0 here.
     logic convolution, depthwise, add, maximum, average;
-    logic pixels, raw, accumulate, residual, second, nibbles;
+    logic pixels, raw, accumulate, residual, second, nibbles, product;
 
     // How the array works on it; only one of the first four is 1.
     logic across;        // 16 channels across, patches of up to 4 pixels in the operand file

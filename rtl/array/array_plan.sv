@@ -4,7 +4,7 @@
 module array_plan (
   input  logic [31:0] next,
   input  logic convolution, depthwise, add, maximum, average,
-  input  logic pixels, raw, accumulate, residual, second, nibbles, joined,
+  input  logic pixels, raw, accumulate, residual, second, nibbles, product, joined,
   input  logic [15:0] taps,
   input  logic [17:0] size, positions, rows, halves, weight_words, blocks,
   input  logic [2:0] full_quads, last_quads,
@@ -135,6 +135,7 @@ module array_plan (
     setup.residual = residual;
     setup.second = second;
     setup.nibbles = nibbles;
+    setup.product = product;
     setup.across = across;
     setup.transposed = pixels;
     setup.window = window;

@@ -56,7 +56,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             case MacArrayCommand.Depthwise:
                 return Product(window, y, x, c);
             case MacArrayCommand.Add:
-                var sum = Addition(command.Parameters, Byte(command.Source.At(y, x) + c), Byte(command.Second.At(y, x) + c));
+                var sum = Addition(command.Parameters, Byte(command.Source.At(y, x) + c), Byte(command.Second.At(y, x) + c), command.Multiplies);
                 return Clamp((long)sum + command.OutputZero, command.ClampMin, command.ClampMax);
             case MacArrayCommand.MaximumPool:
                 return Clamp(Maximum(window, c), command.ClampMin, command.ClampMax);
@@ -97,7 +97,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             {
                 return value;
             }
-            var added = (long)Addition(command.ResidualParameters, value, Byte(command.Extra.At(y, x) + c)) + command.ResidualZero;
+            var added = (long)Addition(command.ResidualParameters, value, Byte(command.Extra.At(y, x) + c), false) + command.ResidualZero;
             return Clamp(added, command.ResidualMin, command.ResidualMax);
         }
 
@@ -161,12 +161,12 @@ namespace Antmicro.Renode.Peripherals.PeMesh
             return count == 0 ? 0 : (sum + (sum < 0 ? -(count / 2) : count / 2)) / count;
         }
 
-        private int Addition(long constants, int a, int b)
+        private int Addition(long constants, int a, int b, bool product)
         {
             Func<int, int> constant = n => Word(constants + 4 * n);
             var first = Requantize(unchecked((a - constant(0)) << AdditionShift), constant(1), constant(2));
-            var second = Requantize(unchecked((b - constant(3)) << AdditionShift), constant(4), constant(5));
-            return Requantize(unchecked(first + second), constant(6), constant(7));
+            var second = Requantize(unchecked((b - constant(3)) << AdditionShift), product ? first : constant(4), constant(5));
+            return Requantize(product ? second : unchecked(first + second), constant(6), constant(7));
         }
 
         // Rounds twice, as TFLite does.

@@ -156,6 +156,8 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         // True if two weights lie in a byte.
         public bool HasNibbles { get { return (Flags & Nibbles) != 0; } }
 
+        public bool Multiplies { get { return (Flags & Product) != 0; } }
+
         // Products of a channel with a place in the weights.
         public ulong WeightRows { get { return HasNibbles && AlongPixels ? Divide(Depth, 2) * 2 : Depth; } }
 
@@ -215,7 +217,9 @@ namespace Antmicro.Renode.Peripherals.PeMesh
         private static int Applicable(int kind, int flags)
         {
             var weights = (flags & SecondInput) != 0 ? SecondInput : Nibbles;
-            return kind == Convolution ? Pixels | Raw | Accumulate | Residual | weights : kind == Depthwise ? Residual | Nibbles : 0;
+            return kind == Convolution ? Pixels | Raw | Accumulate | Residual | weights
+                   : kind == Depthwise ? Residual | Nibbles
+                   : kind == Add ? Product : 0;
         }
 
         private bool FieldsAreRight()
@@ -301,7 +305,7 @@ namespace Antmicro.Renode.Peripherals.PeMesh
 
         public const int Bytes = 96;
         public const int Convolution = 1, Depthwise = 2, Add = 3, MaximumPool = 4, AveragePool = 5;
-        public const int Pixels = 1, Raw = 2, Accumulate = 4, Residual = 8, SecondInput = 16, Nibbles = 32;
+        public const int Pixels = 1, Raw = 2, Accumulate = 4, Residual = 8, SecondInput = 16, Nibbles = 32, Product = 64;
 
         private const ulong AdditionBytes = 32;
         private const uint ErrorKind = 3, ErrorOperand = 4, ErrorAlignment = 5, ErrorField = 6;

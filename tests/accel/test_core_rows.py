@@ -33,6 +33,11 @@ def rows(seed: int) -> Net:
     shares = Quantization((1 / 256,), (-128,))
     for shape in ((1, 4, 6, 40), (1, 3, 5, 256), (1, 1, 1, 2), (2, 1001), (1, 513), (4095,)):
         bundle.add(Softmax(), bundle.activation(shape), quantization=shares)
+    for shape, apart in (((5, 64), 64), ((1, 6, 60), 20), ((1, 1, 7, 33), 11), ((2, 256), 1)):
+        source, gains = bundle.quantization(), bundle.random.normal(size=(2, shape[-2], shape[-1] // apart))
+        made = norm_constants(*gains, 1e-5, source, bundle.quantization(), centred=True, run=apart)
+        constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
+        bundle.add(made.attributes, bundle.activation(shape, source), *constants)
     return check_net(bundle.net())
 
 
@@ -41,7 +46,7 @@ def rows(seed: int) -> Net:
 def test_rows_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
     net = rows(5)
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
-    assert {"softmax by table", "norm"} <= set(planned.kernels.values())
+    assert {"softmax by table", "norm", "norm by runs"} <= set(planned.kernels.values())
     for layer in run(net, planned, tmp_path).layers:
         assert layer.cycles is not None
         known = not planned.kernels[layer.name].startswith("plain C")

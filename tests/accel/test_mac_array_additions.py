@@ -15,7 +15,7 @@ from npukit.accel.engines import plugins_of
 from npukit.accel.interface import whole_cycles
 from npukit.net.check import check_net
 from npukit.net.net import Net
-from npukit.net.ops import Add, Subtract
+from npukit.net.ops import Add, Multiply, Subtract
 from npukit.net.tensor import Quantization
 from npukit.plan.planner import plan_around
 from npukit.plan.tensors.graph import Graph
@@ -26,7 +26,7 @@ STARTED = 20
 """Upper bound in cycles on the start of a command by the core."""
 
 
-def by_channel(kind: type[Add | Subtract]) -> Net:
+def by_channel(kind: type[Add | Subtract | Multiply]) -> Net:
     """Ops with a constant of one pixel, row or column, of either rank, and with two activations."""
     bundle = Bundle(np.random.default_rng(3))
     for shape, held in (
@@ -46,8 +46,10 @@ def by_channel(kind: type[Add | Subtract]) -> Net:
 
 
 @pytest.mark.parametrize("pes", [1, 4])
-@pytest.mark.parametrize("kind", [Add, Subtract])
-def test_constants_by_channel_are_added_and_subtracted(kind: type[Add | Subtract], pes: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [Add, Subtract, Multiply])
+def test_constants_by_channel_are_added_subtracted_and_multiplied(
+    kind: type[Add | Subtract | Multiply], pes: int, tmp_path: Path
+) -> None:
     net = by_channel(kind)
     assert not any(ARRAY.refusal(net, op) for op in net.ops)
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu(), "mac_array": ARRAY}, max_pes=pes), cut(net, pes))

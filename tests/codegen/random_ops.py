@@ -164,9 +164,11 @@ def norm(bundle: Bundle) -> None:
     shape = tuple(bundle.pick(1, 4) for _ in range(bundle.pick(0, 3)))
     length = bundle.pick(1, 700) if bundle.pick(0, 3) == 0 else bundle.extent(1, 20)
     source, target = bundle.quantization(), bundle.quantization()
-    gains, biases = bundle.random.normal(size=(2, length))
+    runs = bundle.pick(1, 4) if shape and bundle.pick(0, 1) else 0
+    run, length = (length, length * runs) if runs else (0, length)
+    gains, biases = bundle.random.normal(size=(2, shape[-1], runs) if runs else (2, length))
     epsilon, centred = 10.0 ** bundle.pick(-9, 1), bool(bundle.pick(0, 1))
-    made = norm_constants(gains, biases, epsilon, source, target, centred=centred)
+    made = norm_constants(gains, biases, epsilon, source, target, centred=centred, run=run)
     constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
     attributes = replace(made.attributes, clamp=bundle.clamp())
     bundle.add(attributes, bundle.activation((*shape, length), source), *constants, quantization=target)

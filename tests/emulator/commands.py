@@ -52,7 +52,7 @@ def spoilt(random: np.random.Generator, command: Command) -> Command:
         {"stride_y": 0},
         {"kernel_width": 0},
         {"input_row_stride": -(1 << 20)},
-        {"flags": int(random.integers(0, 64)), **_added(command)},
+        {"flags": int(random.integers(0, 128)), **_added(command)},
         {"input_channels": command.input_channels + 1},
         {"output_pixel_stride": 1 << 30},
     ]
@@ -250,6 +250,10 @@ def _add(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command
     command = Command(kind=Kind.ADD, output_height=shape[0], output_width=shape[1], output_channels=shape[2])
     command = replace(command, **_tensor(random, shelf, "input", *shape), **_tensor(random, shelf, "second", *shape))
     command = replace(command, parameters=_addition(random, shelf, sram), **_output(random, shelf, command, 1))
+    if random.random() < 0.5:
+        command = replace(command, flags=Flag.PRODUCT)
+        sram[command.parameters :][:32].view("<i4")[[2, 5]] = random.integers(-12, -6), random.integers(-2, 3)
+        sram[command.parameters :][:32].view("<i4")[7] = random.integers(-12, 0)
     in_place = {name.replace("input", "output"): getattr(command, name) for name in _INPUT_PLACE}
     return replace(command, **in_place) if random.random() < 0.3 else command
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 CONVOLUTION, DEPTHWISE, ADD, MAXIMUM_POOL, AVERAGE_POOL = 1, 2, 3, 4, 5
-PIXELS, RAW, ACCUMULATE, RESIDUAL, SECOND, NIBBLES = 1, 2, 4, 8, 16, 32
+PIXELS, RAW, ACCUMULATE, RESIDUAL, SECOND, NIBBLES, PRODUCT = 1, 2, 4, 8, 16, 32, 64
 
 
 @dataclass
@@ -16,11 +16,11 @@ class Addition:
 
     constants: tuple[int, int, int, int, int, int, int, int]
 
-    def of(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def of(self, a: np.ndarray, b: np.ndarray, *, product: bool = False) -> np.ndarray:
         zero1, multiplier1, shift1, zero2, multiplier2, shift2, multiplier, shift = self.constants
         scaled_a = requantize((a - zero1) << 20, multiplier1, shift1)
-        scaled_b = requantize((b - zero2) << 20, multiplier2, shift2)
-        return requantize(wrap(scaled_a + scaled_b, 32), multiplier, shift)
+        scaled_b = requantize((b - zero2) << 20, scaled_a if product else multiplier2, shift2)
+        return requantize(scaled_b if product else wrap(scaled_a + scaled_b, 32), multiplier, shift)
 
 
 @dataclass
@@ -54,7 +54,7 @@ def expected(layer: Layer) -> np.ndarray:
     """The output, [y, x, c]."""
     if layer.kind == ADD:
         assert layer.addition is not None
-        total = layer.addition.of(layer.input, layer.second)
+        total = layer.addition.of(layer.input, layer.second, product=bool(layer.flags & PRODUCT))
         return np.clip(total + layer.output_zero, *layer.clamp)
     if layer.kind in (MAXIMUM_POOL, AVERAGE_POOL):
         return np.clip(_pooled(layer), *layer.clamp)

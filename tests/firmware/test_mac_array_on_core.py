@@ -19,7 +19,7 @@ FLAGS = {
         for flag in (0, ref.RAW, ref.ACCUMULATE, ref.RAW | ref.ACCUMULATE, ref.RESIDUAL)
     ],
     ref.DEPTHWISE: [0, ref.RESIDUAL, ref.NIBBLES],
-    ref.ADD: [0],
+    ref.ADD: [0, ref.PRODUCT],
     ref.MAXIMUM_POOL: [0],
     ref.AVERAGE_POOL: [0],
 }

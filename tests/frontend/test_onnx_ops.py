@@ -14,6 +14,7 @@ from onnx_models import Graph, saved
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
 from npukit.net.net import Net
+from npukit.net.ops import TvmCode
 from npukit.net.receptive import cuttable_axes
 from npukit.net.reference import run_reference
 from oracles.onnx_runtime import run_onnx
@@ -26,7 +27,11 @@ def int8(seed: int, *shape: int) -> np.ndarray:
 
 
 def compared(graph: Graph, folder: Path, **inputs: np.ndarray) -> Net:
-    path = saved(graph.model({name: value.shape for name, value in inputs.items()}, "y"), folder)
+    return near(graph.model({name: value.shape for name, value in inputs.items()}, "y"), folder, **inputs)
+
+
+def near(model: onnx.ModelProto, folder: Path, **inputs: np.ndarray) -> Net:
+    path = saved(model, folder)
     net = load_net_from_model(path)
     (expected,), (got,) = run_onnx(path, inputs), run_reference(net, list(inputs.values()))
     assert got.shape == expected.shape
@@ -123,6 +128,47 @@ def test_a_choice_by_a_comparison_with_a_number_is_one_table(kind: str, tmp_path
     graph.node("Where", ["c", "x_real", "a"], "r")
     graph.quantized("r", 0.03, -20, "y")
     assert [op.kind for op in compared(graph, tmp_path, x=int8(6, *SHAPE)).ops] == ["lookup"]
+
+
+@pytest.mark.parametrize("kind", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"])
+def test_a_comparison_with_a_number_is_a_table(kind: str, tmp_path: Path) -> None:
+    """Number -21 of `x` is the limit itself."""
+    graph = Graph()
+    graph.constant("limit", np.array(-1.2, np.float32))
+    graph.node(kind, [graph.dequantized("x", 0.04, 9), "limit"], "c")
+    graph.node("Where", ["c", "x_real", graph.dequantized("w", 0.04, 9)], "r")
+    graph.quantized("r", 0.04, 9, "y")
+    data = np.arange(-128, 128, dtype=np.int8).reshape(1, 4, 8, 8)
+    assert [op.kind for op in compared(graph, tmp_path, x=data, w=int8(6, 1, 4, 8, 8)).ops] == ["lookup", "select"]
+
+
+@pytest.mark.parametrize("scale", [0.04, 0.05])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_of_a_table_are_moved_as_bytes(axis: int, scale: float, tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("table", int8(7, 30, 12))
+    graph.node("Gather", [graph.dequantized("table", 0.04, 9), "at"], "r", axis=axis)
+    graph.quantized("r", scale, 9, "y")
+    at = np.random.default_rng(8).integers(-12, 12, (1, 7))
+    path = saved(graph.model({"at": at.shape}, "y", "int64", "int8"), tmp_path)
+    net = load_net_from_model(path)
+    np.testing.assert_array_equal(run_reference(net, [at])[0], run_onnx(path, {"at": at})[0])
+    codes = [op.attributes.code for op in net.ops if isinstance(op.attributes, TvmCode)]
+    assert codes and not any("float" in code for code in codes)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 6, 5), (2, 6, 30), (1, 6, 3, 4, 5)])
+@pytest.mark.parametrize("kind", ["InstanceNormalization", "GroupNormalization"])
+def test_norms_of_images(kind: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    random, channels = np.random.default_rng(5), shape[1]
+    graph = Graph(opset=21)
+    ends = [graph.constant(name, random.uniform(0.5, 2, channels).astype(np.float32)) for name in ("gains", "biases")]
+    groups = {"num_groups": 2} if kind == "GroupNormalization" else {}
+    graph.node(kind, [graph.dequantized("x", 0.04, 9), *ends], "r", **groups)
+    graph.quantized("r", 0.03, -20, "y")
+    model = graph.model({"x": shape}, "y")
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", onnx.TensorProto.INT8, shape))
+    assert {op.kind for op in near(model, tmp_path, x=int8(6, *shape)).ops} == {"reshape", "norm"}
 
 
 @pytest.mark.parametrize("shape", [(4, 1, 1), (5,), (1, 1, 6, 1)])

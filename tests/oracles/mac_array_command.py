@@ -28,6 +28,7 @@ class Flag(IntFlag):
     RESIDUAL = 8
     SECOND = 16
     NIBBLES = 32
+    PRODUCT = 64
 
 
 class Error(IntEnum):
@@ -96,8 +97,12 @@ class Command:
     @property
     def effective(self) -> Flag:
         """Flags with an effect in this kind of command."""
-        applicable = {Kind.CONVOLUTION: ~Flag.NONE, Kind.DEPTHWISE: Flag.RESIDUAL | Flag.NIBBLES}
-        flags = Flag(self.flags & 63) & applicable.get(Kind(self.kind), Flag.NONE)
+        applicable = {
+            Kind.CONVOLUTION: ~Flag.NONE,
+            Kind.DEPTHWISE: Flag.RESIDUAL | Flag.NIBBLES,
+            Kind.ADD: Flag.PRODUCT,
+        }
+        flags = Flag(self.flags & 127) & applicable.get(Kind(self.kind), Flag.NONE)
         return flags & ~Flag.NIBBLES if Flag.SECOND in flags else flags
 
     @property

@@ -148,15 +148,16 @@ class Array:
 
     def _add(self, command: Command) -> np.ndarray:
         first, second = (self._values(output_places(command, name)) for name in ("input", "second"))
-        sums = self._added(first, second, command.parameters) + command.output_zero
+        product = Flag.PRODUCT in command.effective
+        sums = self._added(first, second, command.parameters, product=product) + command.output_zero
         return _clamp(sums, command.clamp_min, command.clamp_max)
 
-    def _added(self, a: np.ndarray, b: np.ndarray, address: int) -> np.ndarray:
+    def _added(self, a: np.ndarray, b: np.ndarray, address: int, *, product: bool = False) -> np.ndarray:
         words = self._sram[address : address + 32].view("<i4").astype(np.int64)
         zero1, multiplier1, shift1, zero2, multiplier2, shift2, multiplier, shift = words
         first = requantize(_wrap(a - zero1 << _LEFT_SHIFT, 32), multiplier1, shift1)
-        second = requantize(_wrap(b - zero2 << _LEFT_SHIFT, 32), multiplier2, shift2)
-        return requantize(_wrap(first + second, 32), multiplier, shift)
+        second = requantize(_wrap(b - zero2 << _LEFT_SHIFT, 32), first if product else multiplier2, shift2)
+        return requantize(second if product else _wrap(first + second, 32), multiplier, shift)
 
     def _pool(self, command: Command) -> np.ndarray:
         window, inside = self._window(command, 0)

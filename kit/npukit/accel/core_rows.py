@@ -154,6 +154,8 @@ def rows_of(net: Net, op: Op) -> RowsRoutine | None:
     if isinstance(attributes, Softmax) and length <= LONGEST_SOFTMAX:
         table = softmax_tables(exp_table(quantization(net, op.inputs[0]).scale, attributes.beta), length)
         return RowsRoutine("softmax by table", length, softmax, lambda start, stop: table)
+    if isinstance(attributes, Norm) and attributes.run:
+        return _norm_by_runs(net, op)
     if isinstance(attributes, Norm) and attributes.clamp == (-128, 127):
         zero = quantization(net, op.inputs[0]).zero_point
         pairs = np.stack([net.constants[name] for name in op.inputs[1:]], axis=-1)
@@ -163,10 +165,34 @@ def rows_of(net: Net, op: Op) -> RowsRoutine | None:
     return None
 
 
+@dataclass(frozen=True, eq=False)
+class NormByRuns(RowsRoutine):
+    """A norm of whole rows with constants of their own."""
+
+    def constants_of(self, output: Box) -> np.ndarray:
+        return self.constants(output.start[-2], output.stop[-2])
+
+
+def _norm_by_runs(net: Net, op: Op) -> NormByRuns | None:
+    """The routine for a norm with constants of each row; None for several images, and for limits of their own."""
+    attributes, shape = op.of(Norm), net.tensor(op.output).shape
+    if attributes.clamp != (-128, 127) or prod(shape[:-2]) > 1:
+        return None
+    held = numbers_of_norm(attributes, shape[-1], quantization(net, op.inputs[0]).zero_point)
+    pairs = np.stack([net.constants[name] for name in op.inputs[1:]], axis=-1).reshape(shape[-2], -1)
+    rows = np.concatenate([np.tile(np.array(held, np.int32), (len(pairs), 1)), pairs], axis=1)
+    body = partial(norm, centred=attributes.centred, shift=attributes.shift, run=attributes.run)
+    return NormByRuns("norm by runs", shape[-1], body, lambda start, stop: rows[start:stop].ravel())
+
+
 def _runs_on(operand: Operand) -> bool:
     """True if all rows are equally far apart."""
-    shape, strides = operand.box.shape, operand.strides
-    return all(shape[i] == 1 or strides[i] == shape[i + 1] * strides[i + 1] for i in range(len(shape) - 2))
+    apart = operand.pixel_stride
+    for size, stride in zip(operand.box.shape[-2::-1], operand.strides[-2::-1], strict=True):
+        if size > 1 and stride != apart:
+            return False
+        apart *= size
+    return True
 
 
 def _at(operand: Operand, place: tuple[int, ...]) -> Address:

@@ -118,6 +118,8 @@ static uint32_t flags_of(const struct command *command)
         return (command->flags & SECOND) != 0 ? command->flags & ~(uint32_t)NIBBLES : command->flags;
     case DEPTHWISE:
         return command->flags & (RESIDUAL | NIBBLES);
+    case ADD:
+        return command->flags & PRODUCT;
     default:
         return 0;
     }

@@ -10,7 +10,7 @@
 
 enum kind { CONVOLUTION = 1, DEPTHWISE = 2, ADD = 3, MAXIMUM_POOL = 4, AVERAGE_POOL = 5 };
 enum { MAC_ARRAY_BIGGEST_BLOCK = 256, MAC_ARRAY_PARAMETER_BYTES = 9 };
-enum flag { PIXELS = 1, RAW = 2, ACCUMULATE = 4, RESIDUAL = 8, SECOND = 16, NIBBLES = 32 };
+enum flag { PIXELS = 1, RAW = 2, ACCUMULATE = 4, RESIDUAL = 8, SECOND = 16, NIBBLES = 32, PRODUCT = 64 };
 
 /* Hardware manual, section 3.2. */
 struct command {

@@ -77,11 +77,12 @@ static int32_t rescaled(int32_t value, int32_t zero, int32_t multiplier, int32_t
     return requantize((int32_t)(distance << ADD_LEFT_SHIFT), multiplier, shift);
 }
 
-static int32_t sum_of(const struct addition *addition, int8_t a, int8_t b)
+static int32_t sum_of(const struct addition *addition, int8_t a, int8_t b, bool product)
 {
     const uint32_t first = (uint32_t)rescaled(a, addition->zero1, addition->multiplier1, addition->shift1);
-    const uint32_t second = (uint32_t)rescaled(b, addition->zero2, addition->multiplier2, addition->shift2);
-    return requantize((int32_t)(first + second), addition->multiplier, addition->shift);
+    const int32_t factor = product ? (int32_t)first : addition->multiplier2;
+    const uint32_t second = (uint32_t)rescaled(b, addition->zero2, factor, addition->shift2);
+    return requantize((int32_t)((product ? 0 : first) + second), addition->multiplier, addition->shift);
 }
 
 /* ---- places ---- */
@@ -229,7 +230,7 @@ static int8_t with_residual(const struct command *command, const uint8_t *sram, 
 {
     struct addition addition;
     memcpy(&addition, sram + command->residual_parameters, sizeof addition);
-    const int64_t sum = (int64_t)sum_of(&addition, value, (int8_t)sram[extra]) + command->residual_zero;
+    const int64_t sum = (int64_t)sum_of(&addition, value, (int8_t)sram[extra], false) + command->residual_zero;
     return clamp(sum, command->residual_min, command->residual_max);
 }
 
@@ -334,8 +335,9 @@ static void add_pixel(const struct command *command, const uint8_t *sram, uint32
     const int64_t second =
         command->weights + (int64_t)y * command->second_row_stride + (int64_t)x * command->second_pixel_stride;
     const int64_t first = input_at(command, y, x);
+    const bool product = (command->flags & PRODUCT) != 0;
     for (uint32_t c = 0; c < command->output_channels; c++) {
-        const int32_t sum = sum_of(&addition, (int8_t)sram[first + c], (int8_t)sram[second + c]);
+        const int32_t sum = sum_of(&addition, (int8_t)sram[first + c], (int8_t)sram[second + c], product);
         result[c] = (uint8_t)clamp((int64_t)sum + command->output_zero, command->clamp_min, command->clamp_max);
     }
 }

@@ -1,4 +1,4 @@
-"""Sums and differences of two tensors on the array."""
+"""Sums, differences and products of two tensors on the array."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from npukit.accel.geometry import Plane
 from npukit.accel.interface import Address, ConstantArray, Operand, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Add
+from npukit.net.ops import Add, Multiply
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
     AddRescaling,
     Multiplier,
     add_rescaling,
+    product_rescaling,
     quantization,
     rescale,
     subtract_rescaling,
 )
+
+_OF_A_FACTOR = Multiplier(1 << 30, -4)
+"""The factor of both operands of a product. With the doubling high product they lose the bits of their left shifts."""
+LARGEST_PRODUCT_SHIFT = 14
+"""The largest left shift of a product in 32 bits."""
 
 
 def repeated(net: Net, op: Op) -> str | None:
@@ -89,7 +95,7 @@ def _once_for_all(operand: Operand, made: Plane) -> Operand:
 
 
 def addition_block(net: Net, op: Op, first: str) -> np.ndarray:
-    """The eight words of `struct mac_array_addition`: the operand `first`, then the other. Addition commutes."""
+    """The eight words of `struct mac_array_addition`: the operand `first`, then the other. Both commute."""
     scaling = _scaling(net, op)
     factors = zip(op.inputs, (scaling.first, scaling.second), strict=True)
     operands = [(net.tensor(name).zero_point, factor.multiplier, factor.shift) for name, factor in factors]
@@ -99,7 +105,10 @@ def addition_block(net: Net, op: Op, first: str) -> np.ndarray:
 
 
 def _scaling(net: Net, op: Op) -> AddRescaling:
-    """The factors of a sum. A difference is the sum with the second factor negative."""
+    """The factors of a sum. A difference is the sum with the second factor negative. A product has the first rescaled
+    operand in place of the second's multiplier."""
+    if isinstance(op.attributes, Multiply):
+        return AddRescaling(_OF_A_FACTOR, _OF_A_FACTOR, product_rescaling(net, op))
     if isinstance(op.attributes, Add):
         return add_rescaling(net, op)
     scaling = subtract_rescaling(net, op)

@@ -10,8 +10,8 @@ from npukit.board.board import AcceleratorSlot
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 
-ADDITIONS = ("add", "subtract")
-"""The kinds of op that the array computes as additions."""
+ADDITIONS = ("add", "subtract", "multiply")
+"""The kinds of op that the array computes by the command of an addition."""
 
 
 def ceil_div(a: int, b: int) -> int:

@@ -15,6 +15,7 @@ from npukit.accel.mac_array.in_parts import InParts
 from npukit.accel.mac_array.packing import WeightLayout, pack_parameters
 from npukit.accel.mac_array.products import Products
 from npukit.net.net import Op
+from npukit.net.ops import Multiply
 
 Fields = tuple[tuple[str, Field], ...]
 _STEPS = ("kernel_height", "kernel_width", "stride_y", "stride_x", "dilation_y", "dilation_x")
@@ -128,6 +129,7 @@ def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
     second, held = second_operand(tile)
     fields: Fields = (
         ("kind", "MAC_ARRAY_ADD"),
+        *((("flags", "MAC_ARRAY_PRODUCT"),) if tile.op.kind == Multiply.kind else ()),
         *_operands(tile),
         ("weights", second.address),
         ("second_row_stride", second.row_stride),

@@ -7,7 +7,7 @@ from math import prod
 
 from npukit.accel.geometry import window_of
 from npukit.accel.groups import groups_of
-from npukit.accel.mac_array.additions import adds_exactly, is_held, repeated
+from npukit.accel.mac_array.additions import LARGEST_PRODUCT_SHIFT, adds_exactly, is_held, repeated
 from npukit.accel.mac_array.blended import refusal_of_resize
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import filter_of
@@ -23,11 +23,12 @@ from npukit.net.ops import (
     Matmul,
     MaxPool,
     Mean,
+    Multiply,
     ResizeBilinear,
     Subtract,
     Sums,
 )
-from npukit.net.requantize import quantization
+from npukit.net.requantize import product_rescaling, quantization
 
 LARGEST_BYTE = 255
 
@@ -136,6 +137,11 @@ def _exact_difference(net: Net, op: Op, _: Figures) -> str | None:
     return None if adds_exactly(net, op) else "a sum with a negative factor rounds some differences otherwise"
 
 
+def _small_product(net: Net, op: Op, _: Figures) -> str | None:
+    shift = product_rescaling(net, op).shift
+    return None if shift <= LARGEST_PRODUCT_SHIFT else f"its products are shifted left by {shift} bits"
+
+
 def _blends_neighbours(net: Net, op: Op, _: Figures) -> str | None:
     return refusal_of_resize(net, op)
 
@@ -158,6 +164,7 @@ _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
     Matmul: (_two_activations, _bounded_products),
     Add: (_same_shapes,),
     Subtract: (_same_shapes, _exact_difference),
+    Multiply: (_same_shapes, _small_product),
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),
     ResizeBilinear: (_blends_neighbours,),

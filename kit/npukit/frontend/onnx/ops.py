@@ -133,6 +133,15 @@ def layer_normalization(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any
     return relax.Tuple([norm, mean, bb.emit(operators.rsqrt(operators.add(variance, epsilon)))])
 
 
+def norm_of_groups(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """The norm of each group of channels, or of each channel. Factors of groups (opset 18) are repeated by channel."""
+    data, *factors = inputs
+    channels, axes = int(data.ty.shape[1]), list(range(2, len(data.ty.shape)))
+    groups, epsilon = int(attr.get("num_groups", channels)), float(attr.get("epsilon", 1e-5))
+    gains, biases = (bb.emit(operators.repeat(each, channels // int(each.ty.shape[0]), 0)) for each in factors)
+    return operators.nn.group_norm(data, gains, biases, groups, 1, axes, epsilon)
+
+
 def batch_normalization(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     """Batch norm for inference: with known numbers a product and a sum by channel. Raises an error in training mode."""
     if attr.get("training_mode", 0):
@@ -165,6 +174,7 @@ def non_max_suppression(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
 OWN: Mapping[str, Callable[..., Any]] = {
     "Celu": celu,
     "Clip": clip,
+    **dict.fromkeys(("GroupNormalization", "InstanceNormalization"), norm_of_groups),
     "Max": lambda bb, inputs, attr, params: reduce(operators.maximum, inputs),
     "Min": lambda bb, inputs, attr, params: reduce(operators.minimum, inputs),
     "NonMaxSuppression": non_max_suppression,

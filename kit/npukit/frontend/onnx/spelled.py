@@ -11,8 +11,6 @@ from npukit.errors import NpukitError
 from npukit.frontend.onnx.dynamic_lstm import dynamic_lstm
 from npukit.frontend.onnx.spelling import Spelling
 
-WITH_FACTORS_OF_CHANNELS = 21
-"""First opset whose GroupNormalization has factors of channels."""
 REAL, COMPLEX = 1, 2
 """Numbers of each element, on the last axis of the data of a Fourier transform."""
 
@@ -35,20 +33,6 @@ def _dropout(spelling: Spelling) -> None:
     if len(spelling.node.output) > 1 and spelling.node.output[1]:
         whole = spelling.constant(np.ones(spelling.sizes(0), bool))
         spelling.add("Identity", whole, to=spelling.node.output[1])
-
-
-def _group_normalization(spelling: Spelling) -> None:
-    """Each group normalised as a single channel. Factors are of groups in opset 18, else of channels."""
-    told, (images, channels, *image) = spelling.attributes, spelling.sizes(0)
-    groups = told["num_groups"]
-    ones, zeros = (spelling.constant(fill(groups, np.float32)) for fill in (np.ones, np.zeros))
-    flat = spelling.reshaped(spelling.input(0), [images, groups, -1])
-    normal = spelling.add("InstanceNormalization", flat, ones, zeros, epsilon=told.get("epsilon", 1e-5))
-    parts = groups if spelling.opset < WITH_FACTORS_OF_CHANNELS else channels
-    apart = spelling.reshaped(normal, [images, parts, -1])
-    factors, added = (spelling.reshaped(spelling.input(place), [parts, 1]) for place in (1, 2))
-    whole = spelling.add("Add", spelling.add("Mul", apart, factors), added)
-    spelling.reshaped(whole, [images, channels, *image], to=spelling.node.output[0])
 
 
 def _lp_normalization(spelling: Spelling) -> None:
@@ -107,7 +91,6 @@ def _transform(spelling: Spelling) -> None:
 SPELT: Mapping[tuple[str, str], Callable[[Spelling], None]] = {
     ("", "DFT"): _transform,
     ("", "Dropout"): _dropout,
-    ("", "GroupNormalization"): _group_normalization,
     ("", "LpNormalization"): _lp_normalization,
     ("", "STFT"): _short_transform,
     ("com.microsoft", "DynamicQuantizeLSTM"): dynamic_lstm,

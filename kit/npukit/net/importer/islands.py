@@ -39,7 +39,7 @@ from npukit.net.importer.given import is_given
 from npukit.net.importer.linear import SUMMED, in_sums
 from npukit.net.importer.lowering import ISLAND, code_of
 from npukit.net.importer.movement import RESHAPES
-from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
+from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES, condition
 from npukit.net.ops import Reshape, TvmCode
 from npukit.net.tensor import Quantization, Tensor
 
@@ -143,6 +143,8 @@ class Islands:
             missing, make = [source], lambda: self._reshaped(value, self._tensors[source])
         elif isinstance(value, Constant):
             missing, make = [], lambda: self._copied(value)
+        elif (looked_up := self._condition(value)) is not None:
+            missing, make = [], lambda: looked_up
         elif is_given(value):
             missing, make = self._read_by(value), lambda: self._given(value)
         else:
@@ -153,6 +155,15 @@ class Islands:
             self.walk.assembly.title = self.walk.title(value) or self.walk.assembly.title
             self._tensors[variable] = make()
         return missing
+
+    def _condition(self, value: Any) -> AxesView | None:
+        """The lookup of a condition on one tensor, or None."""
+        if not isinstance(value, Call) or not isinstance(value.ty, tensor_type) or dtype_of(value) != "bool":
+            return None
+        try:
+            return condition(self.walk, value)
+        except NpukitError:
+            return None
 
     def _read_by(self, call: Any) -> list[Any]:
         """The variables read by an op given as C code."""

@@ -72,7 +72,7 @@ def transpose_conv2d(walk: Walk, site: Site, bias: Any = None) -> AxesView:
 def matmul(walk: Walk, site: Site, bias: Any = None) -> AxesView:
     """Import a matrix product: a dense layer if the second operand is constant."""
     data, other = site.core.args
-    weights = walk.constant(other)
+    weights = walk.constant(other) or _whole_numbers(walk, other)
     if weights is None:
         return _product(walk, site, bias)
     if weights.value.ndim != 2:
@@ -81,6 +81,14 @@ def matmul(walk: Walk, site: Site, bias: Any = None) -> AxesView:
     name = walk.assembly.arranged(view, straight(len(view.order)))
     out_by_in = _ordered(symmetric(weights), "IO", "OI")
     return _linear(walk, site, Dense(site.clamp), name, out_by_in, bias, straight(len(site.shape)))
+
+
+def _whole_numbers(walk: Walk, expression: Any) -> IntegerConstant | None:
+    """A float constant of small whole numbers, such as the triangle of ones of a running sum, as int8."""
+    value = constant_value(expression, walk.definitions)
+    if value is None or not np.array_equal(value, np.clip(np.rint(value), -127, 127)):
+        return None
+    return IntegerConstant(value.astype(np.int8), Quantization((1.0,), (0,)))
 
 
 def _product(walk: Walk, site: Site, bias: Any) -> AxesView:

@@ -241,7 +241,9 @@ def _with_steps(function: Any) -> Any:
     """The function with a call for each real number that is rounded to int8: few instructions on a core with floats."""
 
     def called(cast: Any) -> Any:
-        limits = [each for each in (cast.value, getattr(cast.value, "a", None)) if isinstance(each, tirx.Min | tirx.Max)]
+        limits = [
+            each for each in (cast.value, getattr(cast.value, "a", None)) if isinstance(each, tirx.Min | tirx.Max)
+        ]
         if str(cast.ty.dtype) != "int8" or [getattr(each.b, "value", None) for each in limits[::-1]] != [*_INT8]:
             return cast
         rounded, zero = limits[-1].a, 0

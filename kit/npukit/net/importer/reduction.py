@@ -11,10 +11,10 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView, straight
 from npukit.net.importer.elementwise import requantized
-from npukit.net.importer.expressions import constant_value, resolve, shape_of
+from npukit.net.importer.expressions import callee, constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
 from npukit.net.ops import ArgMax, Concat, MaxPool, Mean, Norm, Reshape
-from npukit.net.ops.norm import norm_constants
+from npukit.net.ops.norm import NormConstants, norm_constants
 from npukit.net.tensor import Quantization, Tensor
 
 if TYPE_CHECKING:
@@ -138,11 +138,33 @@ def norm(walk: Walk, site: Site) -> AxesView:
     source, epsilon = walk.assembly.quantization(data), float(call.attrs.epsilon)
     assert source is not None
     made = norm_constants(gains, biases, epsilon, source, site.quantization, centred=bool(added))
-    constants = [
-        walk.assembly.constant(f"{name}_{role}", values, None)
-        for role, values in (("multipliers", made.multipliers), ("offsets", made.offsets))
-    ]
-    return walk.add(site, replace(made.attributes, clamp=site.clamp), [data, *constants], order, name)
+    inputs = [data, *_constants_of(walk, name, made)]
+    return walk.add(site, replace(made.attributes, clamp=site.clamp), inputs, order, name)
+
+
+def norm_of_groups(walk: Walk, site: Site) -> AxesView:
+    """Import a norm of each group of channels, or of each channel, as a norm of rows with constants of their own."""
+    call, source = site.core, walk.activation(site.core.args[0])
+    images, channels, *image = site.shape
+    groups = int(call.attrs.num_groups) if callee(call) == "nn.group_norm" else channels
+    gains, biases = (_reals(walk, end).reshape(groups, -1) for end in call.args[1:3])
+    axes = [int(axis) for axis in call.attrs.axes]
+    if int(call.attrs.channel_axis) != 1 or 1 in axes or prod(site.shape[axis] for axis in axes) != prod(image):
+        raise NpukitError("it is a norm of groups along other axes than of an image")
+    data, name = walk.assembly.arranged(source, straight(len(site.shape))), walk.assembly.new_name(Norm.kind)
+    given, epsilon, run = walk.assembly.quantization(data), float(call.attrs.epsilon), prod(image)
+    assert given is not None
+    made = norm_constants(gains, biases, epsilon, given, site.quantization, centred=True, run=run)
+    rows = (images, groups, channels // groups * run)
+    inputs = [walk.assembly.derive(Reshape(), data, rows), *_constants_of(walk, name, made)]
+    output = Tensor(name, rows, "int8", site.quantization)
+    found = walk.assembly.op(name, replace(made.attributes, clamp=site.clamp), tuple(inputs), output)
+    return AxesView(walk.assembly.derive(Reshape(), found, site.shape), straight(len(site.shape)))
+
+
+def _constants_of(walk: Walk, name: str, made: NormConstants) -> list[str]:
+    parts = (("multipliers", made.multipliers), ("offsets", made.offsets))
+    return [walk.assembly.constant(f"{name}_{role}", values, None) for role, values in parts]
 
 
 def _reals(walk: Walk, expression: Any) -> np.ndarray:
@@ -158,6 +180,7 @@ OPERATORS = {
     "concat": concat,
     "max": largest,
     "mean": mean,
+    **dict.fromkeys(("nn.group_norm", "nn.instance_norm"), norm_of_groups),
     "nn.layer_norm": norm,
     "nn.rms_norm": norm,
     "sum": total,

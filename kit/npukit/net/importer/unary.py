@@ -11,7 +11,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView
 from npukit.net.importer.by_channel import filtered
-from npukit.net.importer.expressions import callee, constant_value, resolve
+from npukit.net.importer.expressions import callee, constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
 from npukit.net.ops import Lookup
 from npukit.net.tables import (
@@ -24,7 +24,7 @@ from npukit.net.tables import (
     sigmoid_table,
     tanh_table,
 )
-from npukit.net.tensor import Quantization
+from npukit.net.tensor import Quantization, Tensor
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -86,6 +86,25 @@ def lookup(walk: Walk, site: Site) -> AxesView:
         return filtered(walk, site, leaves[0], _by_channel(walk, site, source))
     table = np.clip(_table(walk, site, source), *site.clamp)
     return tabulated(walk, site, leaves[0], table)
+
+
+def condition(walk: Walk, call: Any) -> AxesView:
+    """Import a condition on one dequantised tensor, and numbers, as a lookup table of 0 and 1."""
+    parts = _parts(walk, call)
+    leaves = [view for part in parts if _constant(walk, part) is None and (view := walk.operand(part)) is not None]
+    if len({view.name for view in leaves}) != 1 or any(_is_by_channel(walk, part) for part in parts):
+        raise NpukitError("it is a condition on several tensors")
+    source = walk.assembly.tensors[leaves[0].name]
+    assert source.quantization is not None
+    if sorted(source.shape) != sorted(shape_of(call)):
+        raise NpukitError("it is a condition on a tensor of another shape")
+    real = (EVERY - source.quantization.zero_point) * source.quantization.scale
+    with np.errstate(all="ignore"):
+        table = _evaluated(walk, call, real.astype(np.float32)).astype(np.int8)
+    name = walk.assembly.new_name(Lookup.kind)
+    inputs = leaves[0].name, walk.assembly.constant(f"{name}_table", table, None)
+    made = walk.assembly.op(name, Lookup(), inputs, Tensor(name, source.shape, "bool"))
+    return AxesView(made, leaves[0].order)
 
 
 def _is_by_channel(walk: Walk, part: Any) -> bool:

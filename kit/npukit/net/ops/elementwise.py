@@ -84,7 +84,7 @@ class Prelu(Attributes):
 @dataclass(frozen=True)
 class Lookup(Attributes):
     """inputs: int8 or uint8 activation, table int8[256] from the lowest input on. Any function of one number, or with a
-    table int8[channels, 256] of a number and its channel."""
+    table int8[channels, 256] of a number and its channel. A bool output has a table of 0 and 1."""
 
     kind: ClassVar[str] = "lookup"
 
@@ -96,6 +96,12 @@ def _lookup(net: Net, op: Op) -> Shape:
     if table.shape not in wanted or table.dtype != "int8" or table.name not in net.constants:
         raise NpukitError(f"its table is {table.dtype}{list(table.shape)}, not a constant int8[256]")
     return shape
+
+
+def _read_and_made(net: Net, op: Op) -> None:
+    for name in (op.inputs[0], op.output):
+        if net.tensor(name).dtype != "bool" and not net.tensor(name).has_one_scale:
+            raise NpukitError(f"{name!r} needs one scale and one zero point")
 
 
 def _select(net: Net, op: Op) -> Shape:
@@ -138,7 +144,8 @@ def prelu(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     data, table = operands
     places = data.astype(np.int64) - np.iinfo(data.dtype).min
-    return table[places] if table.ndim == 1 else table[np.arange(len(table)), places]
+    found = table[places] if table.ndim == 1 else table[np.arange(len(table)), places]
+    return found.astype(net.tensor(op.output).dtype)
 
 
 def _tables(net: Net, op: Op, name: str, output: Box) -> Box:
@@ -232,6 +239,8 @@ OPS = (
             "Abs Ceil Celu Clip Div Elu Erf Exp Floor Gelu HardSwish LeakyRelu Log Neg QLinearLeakyRelu "
             "QLinearSigmoid Relu Round Sigmoid Softplus Sqrt Tanh",
         ),
+        scales=Scales.FREE,
+        check=_read_and_made,
         core_cycles=(7, 0, 0),
         operand=_tables,
         by_channel=True,

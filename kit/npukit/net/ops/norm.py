@@ -19,6 +19,7 @@ from npukit.net.ops.fields import (
     broadcast_part,
     constant_operands,
     first_of_part,
+    last_axis,
     same_axes,
     whole_rows,
 )
@@ -41,7 +42,8 @@ LARGEST_SHIFT = 22
 
 @dataclass(frozen=True)
 class Norm(Attributes):
-    """inputs: activation, then multipliers and offsets, an int32 for each of the n positions of the last axis.
+    """inputs: activation, then multipliers and offsets, an int32 for each of the n positions of the last axis. With
+    `run`, each row has its own: int32[rows, n / run], one for `run` neighbours.
 
     Layer norm if `centred`: subtract the mean of the last axis, divide by the root of the mean square, multiply, add
     offsets. Otherwise RMS norm: subtract the zero point instead of the mean. `epsilon` / (1024 n)^2 is added to the
@@ -53,6 +55,7 @@ class Norm(Attributes):
     epsilon: int = 1
     shift: int = 1
     clamp: Pair = (-128, 127)
+    run: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,11 @@ class NormBySquares(Attributes):
 
 def _norm(net: Net, op: Op) -> Shape:
     attributes, shape = op.of(Norm), net.tensor(op.inputs[0]).shape
-    if any(net.constants[each].shape != shape[-1:] or net.constants[each].dtype != np.int32 for each in op.inputs[1:]):
-        raise NpukitError(f"its multipliers and offsets are not int32[{shape[-1]}]")
+    wanted = (*shape[-2:-1], shape[-1] // attributes.run) if attributes.run > 0 else shape[-1:]
+    if any(net.constants[each].shape != wanted or net.constants[each].dtype != np.int32 for each in op.inputs[1:]):
+        raise NpukitError(f"its multipliers and offsets are not int32{list(wanted)}")
+    if attributes.run < 0 or (attributes.run and (len(shape) < 2 or shape[-1] % attributes.run)):
+        raise NpukitError(f"rows of {list(shape)} have no runs of {attributes.run}")
     if shape[-1] > LONGEST_ROW or not (
         1 <= attributes.shift <= LARGEST_SHIFT and 1 <= attributes.epsilon <= LARGEST_EPSILON
     ):
@@ -120,7 +126,8 @@ def norm(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     zero = length * quantization(net, op.inputs[0]).zero_point
     distances = length * values - (values.sum(-1, keepdims=True) if attributes.centred else zero)
     spread = (distances * distances).sum(-1, keepdims=True) // length << 2 * FRACTION_BITS
-    return _results(attributes, distances, spread, (multipliers, offsets))
+    constants = [np.repeat(each, max(attributes.run, 1), axis=-1) for each in (multipliers, offsets)]
+    return _results(attributes, distances, spread, constants)
 
 
 def _results(
@@ -183,10 +190,18 @@ def headroom(length: int) -> int:
 
 
 def norm_constants(
-    gains: np.ndarray, biases: np.ndarray, epsilon: float, source: Quantization, target: Quantization, *, centred: bool
+    gains: np.ndarray,
+    biases: np.ndarray,
+    epsilon: float,
+    source: Quantization,
+    target: Quantization,
+    *,
+    centred: bool,
+    run: int = 0,
 ) -> NormConstants:
-    """The constants for `gains` * normalised + `biases`. `epsilon` is a real number, too."""
-    length = gains.size
+    """The constants for `gains` * normalised + `biases`. `epsilon` is a real number, too. `run`: positions of a gain of
+    each row."""
+    length = gains.shape[-1] * max(run, 1)
     spread = max(round(epsilon * (2**FRACTION_BITS * length / source.scale) ** 2), 1)
     factors = gains.astype(np.float64) / target.scale * 2.0 ** (3 + headroom(length))
     added = biases.astype(np.float64) / target.scale + target.zero_point
@@ -195,12 +210,19 @@ def norm_constants(
     if shift < 1 or length > LONGEST_ROW or spread > LARGEST_EPSILON:
         raise NpukitError(f"a norm of {length} with such factors or epsilon {epsilon:g} does not fit its fixed point")
     multipliers, offsets = (np.rint(values * 2.0**shift).astype(np.int64) for values in (factors, added))
-    attributes = Norm(centred=centred, epsilon=spread, shift=shift)
+    attributes = Norm(centred=centred, epsilon=spread, shift=shift, run=run)
     return NormConstants(attributes, multipliers.astype(np.int32), (offsets + (1 << (shift - 1))).astype(np.int32))
 
 
+def _part(net: Net, op: Op, name: str, output: Box) -> Box:
+    """The constants of a box, whose rows are whole if they have their own."""
+    if not op.of(Norm).run:
+        return broadcast_part(net, op, name, output)
+    return Box((output.start[-2], 0), (output.stop[-2], net.tensor(name).shape[-1]))
+
+
 def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:
-    yield from constant_operands(net, op, output, broadcast_part)
+    yield from constant_operands(net, op, output, _part)
     yield from first_of_part(net, op, output)
 
 
@@ -217,7 +239,8 @@ OPS = (
         field=whole_rows,
         names=names("", "LayerNormalization"),
         core_cycles=(30, 7, 260),
-        operand=broadcast_part,
+        uncut=lambda net, op: last_axis(net, op) if op.of(Norm).run else (),
+        operand=_part,
         constants=_constants,
         steps=lambda net, op, output: net.tensor(op.inputs[0]).shape[-1] / output.shape[-1],
     ),

@@ -109,7 +109,7 @@ _REASON = "sums are added by the core"
 
 def has_squares(net: Net, op: Op) -> bool:
     """True for an RMS norm of a single row of several pieces. With more rows, each PE has whole rows."""
-    if not isinstance(op.attributes, Norm) or op.attributes.centred:
+    if not isinstance(op.attributes, Norm) or op.attributes.centred or op.attributes.run:
         return False
     *rows, length = net.tensor(op.output).shape
     return prod(rows) == 1 and length % PIECE == 0 and length > PIECE

@@ -13,6 +13,8 @@ from npukit.net.ops.norm import FRACTION_BITS, headroom
 
 _LANES, _WORDS = 4, ("r4", "r5", "r8", "r9")
 """Numbers per word, and the registers for words loaded together."""
+_OF_RUN = "r9", "r10"
+"""Registers for the multiplier and the offset of a run."""
 _EPSILON, _TAKEN_OFF, _ZEROS, _HELD = -16, -8, -4, 16
 """Offsets in bytes of the constants of `numbers_of_norm`, relative to their end, and their size."""
 
@@ -34,8 +36,9 @@ def _signed(word: int) -> int:
 
 
 @lru_cache(maxsize=1 << 12)
-def norm(rows: int, part: RowPart, strides: Strides, *, centred: bool, shift: int) -> Assembly:
-    """Registers: r0 input, r1 output, r12 the op's constants, then a multiplier and an offset per computed number."""
+def norm(rows: int, part: RowPart, strides: Strides, *, centred: bool, shift: int, run: int = 0) -> Assembly:
+    """Registers: r0 input, r1 output, r12 the op's constants, then a multiplier and an offset per computed number. With
+    `run`, each row has constants of its own: the op's, then a pair for `run` neighbours."""
     asm, length, before = Assembly(), part.length, part.bytes_before
     asm.emit("push {r4-r11, lr}")
     with each_row(asm, rows, part, strides, _HELD):
@@ -48,9 +51,12 @@ def norm(rows: int, part: RowPart, strides: Strides, *, centred: bool, shift: in
         else:
             _emit_squares(asm, length, _ZEROS - before)
         _emit_scaling(asm, length, before, centred=centred)
-        with from_first(asm, part):
-            unrolled(asm, part.count, 2, lambda first, count: _emit_results(asm, first, count, shift), end="r3")
-            asm.add("r12", "r12", -8 * part.count, "r4")
+        if run:
+            _emit_runs(asm, length // run, run, shift)
+        else:
+            with from_first(asm, part):
+                unrolled(asm, part.count, 2, lambda first, count: _emit_results(asm, first, count, shift), end="r3")
+                asm.add("r12", "r12", -8 * part.count, "r4")
     asm.emit("pop {r4-r11, pc}")
     return asm
 
@@ -85,6 +91,15 @@ def norm_by_squares(count: int, length: int, pieces: int, shift: int) -> Assembl
     unrolled(asm, count, 2, lambda first, at_once: _emit_results(asm, first, at_once, shift), end="r3")
     asm.emit("pop {r4-r11, pc}")
     return asm
+
+
+def _emit_runs(asm: Assembly, runs: int, run: int, shift: int) -> None:
+    """Code for the runs of a row, each with a multiplier and an offset. r12 goes on to the next row's."""
+    asm.constant("lr", runs)
+    with asm.loop(runs, closing=("subs lr, lr, #1",)):
+        asm.emit(f"ldmia r12!, {{{', '.join(_OF_RUN)}}}")
+        unrolled(asm, run, 2, lambda first, count: _emit_results(asm, first, count, shift, _OF_RUN), end="r3")
+    asm.emit(f"add r12, r12, #{_HELD}")
 
 
 def _emit_scaling(asm: Assembly, length: int, before: int, *, centred: bool) -> None:
@@ -155,11 +170,11 @@ def _emit_inverse_root(asm: Assembly) -> None:
     asm.emit("mvn r9, #0x80000000", "cmp r8, #0", "it lt", "movlt r8, r9")
 
 
-def _emit_results(asm: Assembly, first: int, count: int, shift: int) -> None:
-    """Code for one number, or two."""
-    values, constants = ("r4", "r5")[:count], ("r9", "r10", "r11", "lr")[: 2 * count]
+def _emit_results(asm: Assembly, first: int, count: int, shift: int, held: tuple[str, ...] = ()) -> None:
+    """Code for one number, or two. `held`: registers of the constants of all numbers."""
+    values, constants = ("r4", "r5")[:count], held * count or ("r9", "r10", "r11", "lr")[: 2 * count]
     asm.emit(*(f"ldrsb {value}, [r0, #{first + i}]" for i, value in enumerate(values)))
-    asm.emit(f"ldmia r12!, {{{', '.join(constants)}}}")
+    asm.emit(*([] if held else [f"ldmia r12!, {{{', '.join(constants)}}}"]))
     for i, value in enumerate(values):
         asm.emit(f"mul {value}, {value}, r6", f"sub {value}, {value}, r7", f"smmulr {value}, {value}, r8")
         asm.emit(f"smmla {value}, {value}, {constants[2 * i]}, {constants[2 * i + 1]}")

@@ -31,8 +31,9 @@ def norm(tile: Tile, source: Pointed, multipliers: Pointed, offsets: Pointed, *r
         wide = cast("int64", middle)
         square = cast("int64", squares.value) * length - wide * wide
         begin = let("begin", start + first[0][0]) if first else start
-        row = _Row(attributes, length, middle, 0 if attributes.centred else zero)
-        row.make(square, begin, to, made.channels, (source, multipliers, offsets, output))
+        runs = (row % tile.output.box.shape[-2], attributes.run) if attributes.run else None
+        whole = _Row(attributes, length, middle, 0 if attributes.centred else zero, runs)
+        whole.make(square, begin, to, made.channels, (source, multipliers, offsets, output))
 
 
 def squares(tile: Tile, source: Pointed, output: Pointed) -> None:
@@ -68,6 +69,15 @@ class _Row:
     length: int
     middle: Expr
     zero: int
+    runs: tuple[Expr, int] | None = None
+    """The index of the row, and the neighbours that share constants, of rows with their own."""
+
+    def _constant(self, i: Expr) -> Expr:
+        """The place of the constants of a number."""
+        if self.runs is None:
+            return i
+        row, run = self.runs
+        return row * (self.length // run) + i // run
 
     def make(self, square: Expr, begin: Expr, to: Expr, count: int, arrays: tuple[Pointed, ...]) -> None:
         """Compute `count` numbers of a row. `square`: the sum of the squared distances, divided by `length`."""
@@ -86,7 +96,8 @@ class _Row:
             value = cast("int32", source[begin + i]) - self.zero
             distance = let("distance", cast("int32", cast("uint32", value * self.length - self.middle) << up))
             normal = let("normal", _high(distance, inverse, 1 << 31))
-            result = _high(normal, multipliers[i], 0) + offsets[i]
+            place = self._constant(i)
+            result = _high(normal, multipliers[place], 0) + offsets[place]
             output[to + i] = cast("int8", clamp(result >> attributes.shift, *attributes.clamp))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from tvm import relax, te, tirx
 from tvm.ir import Op
 
-from npukit.net.importer.legal import sums
+from npukit.net.importer.legal import norms, sums
 from npukit.net.places import RATIOS
 
 Loops = Callable[[relax.BlockBuilder, Any], Any]
@@ -130,4 +130,5 @@ OWN: Mapping[str, Loops] = {
     "relax.cumsum": own("relax.cumsum")(sums.cumsum),
     "relax.image.resize2d": resize2d,
     "relax.nn.conv2d_transpose": conv2d_transpose,
+    **{name: own(name)(norms.norm_of_groups) for name in ("relax.nn.group_norm", "relax.nn.instance_norm")},
 }
