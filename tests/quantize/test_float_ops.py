@@ -10,7 +10,9 @@ import onnx
 import pytest
 from float_models import node, saved, weights
 
+from npukit.net.box import Box
 from npukit.net.net import Net
+from npukit.net.ops.table import SPECS
 from npukit.net.reference import run_reference
 from npukit.net.store import load_net, save_net
 from npukit.quantize.models import load_model
@@ -64,6 +66,14 @@ def test_ops_near_onnx_runtime(name: str, tmp_path: Path) -> None:
     (got,) = run_reference(net, [cases])
     np.testing.assert_allclose(got, _expected(path, cases), rtol=2e-4, atol=2e-5)
     _check_text(net, tmp_path, cases, got)
+
+
+def test_a_part_of_a_product_of_one_row_takes_its_own_columns(tmp_path: Path) -> None:
+    path = saved(tmp_path, (1, 8), [node("MatMul", "x w", "y")], w=weights(8, 6))
+    net = load_model(path, in_float=True).net
+    (op,) = net.ops
+    (taken,) = (values for _, values, _ in SPECS[op.kind].constants_of(net, op, Box((0, 2), (1, 4))))
+    np.testing.assert_array_equal(taken, weights(8, 6).T[2:4])
 
 
 def _expected(path: Path, cases: np.ndarray) -> np.ndarray:

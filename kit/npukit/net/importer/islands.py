@@ -276,6 +276,9 @@ class _Island:
     _activations: dict[Any, Any] = field(default_factory=dict)
     """Activation parameters by view or variable."""
     _constants: list[tuple[Any, np.ndarray, Quantization | None]] = field(default_factory=list)
+    _by_columns: set[Any] = field(default_factory=set)
+    """Right operands of products. A constant is stored column by column: PEs that share the columns of a single row
+    hold only their own."""
     _functions: list[Any] = field(default_factory=list)
     _free: bool = True
 
@@ -309,6 +312,8 @@ class _Island:
         if callee(call) == "call_tir":
             return self._loops(call)
         arguments = [self.argument(call, argument) for argument in call.args]
+        if callee(call) == "matmul":
+            self._by_columns.add(_parameter_of(arguments[1]))
         return make_call(call.op, arguments, call.attrs, call.ty_args)
 
     def _loops(self, call: Any) -> Any:
@@ -439,6 +444,7 @@ class _Island:
         order = next(alike, ()) if anywhere and max(map(len, shapes), default=0) == len(made) else ()
         yield order
         own = [view.order if unordered and not anywhere else () for view in views]
+        own += [(1, 0) if each in self._by_columns and len(each.ty.shape) == 2 else () for each in self._variables()]
         for each, shape in zip_longest(own, shapes, fillvalue=()):
             yield each or (order if order and len(shape) == len(order) else straight(len(shape)))
 
@@ -521,6 +527,11 @@ def _replaced(expression: Any, known: Mapping[Any, Any]) -> Any:
         arguments = [_replaced(argument, known) for argument in expression.args]
         return make_call(expression.op, arguments, expression.attrs, expression.ty_args)
     return expression
+
+
+def _parameter_of(argument: Any) -> Any:
+    """The parameter of an argument, behind its dequantize."""
+    return argument.args[0] if isinstance(argument, Call) and callee(argument) == "dequantize" else argument
 
 
 def _plain(name: str) -> str:
