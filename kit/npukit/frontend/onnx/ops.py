@@ -138,7 +138,9 @@ def norm_of_groups(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     data, *factors = inputs
     channels, axes = int(data.ty.shape[1]), list(range(2, len(data.ty.shape)))
     groups, epsilon = int(attr.get("num_groups", channels)), float(attr.get("epsilon", 1e-5))
-    gains, biases = (bb.emit(operators.repeat(each, channels // int(each.ty.shape[0]), 0)) for each in factors)
+    if int(factors[0].ty.shape[0]) != channels:
+        factors = [bb.emit(operators.repeat(each, channels // groups, 0)) for each in factors]
+    gains, biases = factors
     return operators.nn.group_norm(data, gains, biases, groups, 1, axes, epsilon)
 
 
