@@ -426,6 +426,7 @@ def _difference(want: np.ndarray, got: np.ndarray, given: Any, how: str, least: 
         step = given.scale if given is not None and want.dtype.kind == "f" else 1.0
         off = round(float(np.abs(want.astype(np.float64) - got.astype(np.float64)).max(initial=0)) / step)
         return (1 if off <= NEAR else 5), off <= NEAR, f"within {off}"
+    want, got = (np.where(np.isnan(want) & np.isnan(got), 0, each) for each in (want, got))
     noise = float(np.square(want.astype(np.float64) - got).sum())
     signal = float(np.square(want.astype(np.float64)).sum())
     decibels = 10 * np.log10(max(signal, 1e-30) / max(noise, 1e-30))

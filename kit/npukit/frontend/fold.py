@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 from tvm import relax
-from tvm.ir import Call, Constant
+from tvm.ir import Call, Constant, IRModule
 
 from npukit.net.importer.expressions import TitledBuilder, callee, dtype_of, shape_of
 from npukit.net.limits import TENSOR_BYTES, check_shape
@@ -30,23 +30,23 @@ class FoldingBuilder(TitledBuilder):
         self._bytes = 0
 
     def emit(self, expr: Any, name_hint: str = "") -> Any:
-        folded = self._folded(expr)
+        folded = self.folded(expr)
         is_known = value_of(folded) is not None or (isinstance(expr, Call) and isinstance(folded, relax.Tuple))
         return folded if is_known else super().emit(folded, name_hint)
 
-    def _folded(self, expression: Any) -> Any:
+    def folded(self, expression: Any) -> Any:
         """The expression with all calls of constants computed."""
         if isinstance(expression, relax.Tuple):
-            fields = [self._folded(part) for part in expression.fields]
+            fields = [self.folded(part) for part in expression.fields]
             changed = any(one is not other for one, other in zip(fields, expression.fields, strict=True))
             return relax.Tuple(fields) if changed else expression
         if isinstance(expression, relax.TupleGetItem):
-            whole = self._folded(expression.tuple_value)
+            whole = self.folded(expression.tuple_value)
             return whole.fields[cast(Any, expression).index] if isinstance(whole, relax.Tuple) else expression
         if not isinstance(expression, Call) or callee(expression) not in FUNCTIONS:
             return expression
         call = cast(Any, expression)
-        arguments = [self._folded(argument) for argument in call.args]
+        arguments = [self.folded(argument) for argument in call.args]
         if any(one is not other for one, other in zip(arguments, call.args, strict=True)):
             call = make_call(call.op, arguments, call.attrs, call.ty_args)
         known = [_known(argument) for argument in arguments]
@@ -70,6 +70,35 @@ class FoldingBuilder(TitledBuilder):
             return call
         results = [constant_of(value, str(kind.dtype)) for value, kind in zip(values, kinds, strict=True)]
         return results[0] if len(kinds) == 1 else relax.Tuple(results)
+
+
+@relax.expr_functor.mutator
+class _Folding(relax.PyExprMutator):
+    """Replaces calls of constants by their results."""
+
+    def __init__(self, module: IRModule) -> None:
+        super().__init__(module)
+        self._builder = FoldingBuilder()
+
+    def visit_call_(self, call: Any) -> Any:
+        made: Any = self.visit_expr_post_order(call)
+        arguments = [self._resolved(argument) for argument in made.args]
+        folded = self._builder.folded(make_call(made.op, arguments, made.attrs, made.ty_args))
+        return made if isinstance(folded, Call) else folded
+
+    def _resolved(self, argument: Any) -> Any:
+        """The constant of a variable that is bound to a constant; other arguments as they are."""
+        if isinstance(argument, relax.Tuple):
+            return relax.Tuple([self._resolved(part) for part in argument.fields])
+        bound = self.lookup_binding(argument) if isinstance(argument, relax.Var) else None
+        return bound if isinstance(bound, Constant) else argument
+
+
+def with_folds(module: IRModule) -> IRModule:
+    """The module with all calls of constants in `main` computed."""
+    main: Any = module["main"]
+    module["main"] = _Folding(module).visit_expr(main)
+    return module
 
 
 def constant_of(value: np.ndarray, dtype: str = "") -> relax.Expr:

@@ -14,10 +14,10 @@ import torch.ao.quantization.fx._decomposed
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind, OutputSpec
 from tvm import relax
 from tvm.ir import IRModule
-from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+from tvm.relax.frontend.torch import from_exported_program
 
 from npukit.frontend.expressions import elu, extremes, place
-from npukit.frontend.fold import FoldingBuilder
+from npukit.frontend.fold import with_folds
 from npukit.frontend.pytorch import grouped
 from npukit.frontend.pytorch.recurrent import KINDS, recurrent_converters
 from npukit.frontend.shapes import StatePair, with_output_names, with_states
@@ -37,24 +37,12 @@ def translated(archive: BytesIO) -> IRModule:
     program = torch.export.load(archive).run_decompositions(table)
     known = _constants(program)
     kept = _changed_buffers(program)
-    module = _Importer().from_exported_program(program, False, False, False, _converters(known))
+    made = from_exported_program(program, custom_convert_map=_converters(known), run_ep_decomposition=False)
+    module = with_folds(made)
     names = [parameter.name for parameter in cast(Any, module["main"]).params]
     results = [spec.arg.name for spec in program.graph_signature.output_specs]
     pairs = [StatePair(names.index(name), results.index(becomes), known[name]) for name, becomes in kept.items()]
     return with_states(with_output_names(module, results), pairs)
-
-
-class _Importer(ExportedProgramImporter):
-    """TVM's importer. Calls of constants become constants."""
-
-    @property
-    def block_builder(self) -> FoldingBuilder:
-        return self._builder
-
-    @block_builder.setter
-    def block_builder(self, builder: relax.BlockBuilder | None) -> None:
-        if builder is not None:
-            self._builder = FoldingBuilder()
 
 
 def _converters(known: Known) -> dict[str, Any]:
