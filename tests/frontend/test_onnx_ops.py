@@ -193,6 +193,14 @@ def test_a_batch_norm_is_a_filter(tmp_path: Path) -> None:
     assert kinds == ["transpose", "depthwise_conv2d", "transpose"]
 
 
+def test_places_of_a_gather_are_counted_from_its_inputs_sizes(tmp_path: Path) -> None:
+    """TVM's converter counts negative places from the end by sizes computed at run time."""
+    graph = one("GatherND", (), batch_dims=0)
+    graph.nodes[-1].input.append(graph.constant("places", np.array([[0, -1], [0, 2], [0, 1]], np.int64)))
+    graph.quantized("r", 0.04, 9, "y")
+    compared(graph, tmp_path, x=int8(6, *SHAPE))
+
+
 def test_a_function_by_channel_is_a_table_for_each(tmp_path: Path) -> None:
     graph = Graph()
     graph.constant("gains", np.random.default_rng(1).uniform(0.5, 2, (4, 1, 1)).astype(np.float32))

@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from benchmarks.zoo.exporters.formats import OF_FILES, OF_MODULES, of_keras
-from benchmarks.zoo.exporters.models import Made, listed
+from benchmarks.zoo.exporters.models import Made, listed, settle, settle_keras
 
 SECONDS = 900
 """Time limit of a model in all formats."""
@@ -53,17 +53,20 @@ def export(folder: Path, model: Made) -> dict[str, str]:
 def _export(folder: Path, model: Made, form: str, file: Path) -> None:
     if model.package == "keras":
         import_module("keras").utils.set_random_seed(0)
-        of_keras(model.build()[0], form, file)
+        made = model.build()[0]
+        settle_keras(made)
+        of_keras(made, form, file)
         return
     torch = import_module("torch")
     torch.manual_seed(0)
     module, inputs = model.build()
+    settle(module, inputs)
     if form in OF_FILES:
         source, quantise = OF_FILES[form]
         quantise(place(folder, model, source), file, inputs)
     else:
         with torch.no_grad():
-            OF_MODULES[form](module.eval(), inputs, file)
+            OF_MODULES[form](module, inputs, file)
 
 
 def apart(folder: Path, model: Made) -> dict[str, str]:

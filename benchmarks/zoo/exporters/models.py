@@ -13,6 +13,8 @@ TOKENS = 16
 VOCABULARY = 256
 SIZE = 64
 """Rows and columns of an image."""
+SETTLING = 16
+"""Random inputs for the statistics of batch norms."""
 SAMPLES = 1600
 """Length of a sound, a tenth of a second."""
 
@@ -43,6 +45,28 @@ def torchvision(name: str, settings: Mapping[str, Any]) -> tuple[Any, tuple[Any,
 
 def timm(name: str, settings: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
     return import_module("timm").create_model(name, pretrained=False, **settings), image(SIZE)
+
+
+def settle(module: Any, inputs: tuple[Any, ...]) -> None:
+    """Give batch norms the statistics of random inputs. With the usual ones a deep network of random weights loses its
+    signal."""
+    torch = import_module("torch")
+    norms = [each for each in module.modules() if isinstance(each, torch.nn.BatchNorm2d)]
+    for norm in norms:
+        norm.momentum = None
+    if norms:
+        with torch.no_grad():
+            module.train()(*(torch.randn(SETTLING, *each.shape[1:]) for each in inputs))
+    module.eval()
+
+
+def settle_keras(model: Any) -> None:
+    norms = [each for each in model.layers if type(each).__name__ == "BatchNormalization"]
+    for norm in norms:
+        norm.momentum = 0
+    if norms:
+        shapes = [tuple(size or SETTLING for size in each.shape) for each in model.inputs]
+        model([import_module("keras").random.normal(shape) for shape in shapes], training=True)
 
 
 def image(size: int) -> tuple[Any, ...]:

@@ -31,8 +31,11 @@ class FoldingBuilder(TitledBuilder):
 
     def emit(self, expr: Any, name_hint: str = "") -> Any:
         folded = self.folded(expr)
-        is_known = value_of(folded) is not None or (isinstance(expr, Call) and isinstance(folded, relax.Tuple))
-        return folded if is_known else super().emit(folded, name_hint)
+        return folded if _replaces(folded, expr) else super().emit(folded, name_hint)
+
+    def normalize(self, expr: Any) -> Any:
+        folded = self.folded(expr)
+        return folded if _replaces(folded, expr) else super().normalize(folded)
 
     def folded(self, expression: Any) -> Any:
         """The expression with all calls of constants computed."""
@@ -43,6 +46,9 @@ class FoldingBuilder(TitledBuilder):
         if isinstance(expression, relax.TupleGetItem):
             whole = self.folded(expression.tuple_value)
             return whole.fields[cast(Any, expression).index] if isinstance(whole, relax.Tuple) else expression
+        if callee(expression) == "shape_of":
+            sizes: Any = getattr(expression.args[0].ty, "shape", None)
+            return expression if sizes is None or _known(sizes) is None else sizes
         if not isinstance(expression, Call) or callee(expression) not in FUNCTIONS:
             return expression
         call = cast(Any, expression)
@@ -50,7 +56,7 @@ class FoldingBuilder(TitledBuilder):
         if any(one is not other for one, other in zip(arguments, call.args, strict=True)):
             call = make_call(call.op, arguments, call.attrs, call.ty_args)
         known = [_known(argument) for argument in arguments]
-        return call if any(each is None for each in known) else self._computed(self.normalize(call), known)
+        return call if any(each is None for each in known) else self._computed(super().normalize(call), known)
 
     def _computed(self, call: Any, known: list[Any]) -> Any:
         """The result of a call of known arguments; the call itself if numpy cannot compute it."""
@@ -72,6 +78,12 @@ class FoldingBuilder(TitledBuilder):
         return results[0] if len(kinds) == 1 else relax.Tuple(results)
 
 
+def _replaces(folded: Any, expression: Any) -> bool:
+    """True if a call was computed, or if the expression is a constant."""
+    is_several = isinstance(expression, Call) and isinstance(folded, relax.Tuple | relax.ShapeExpr)
+    return value_of(folded) is not None or is_several
+
+
 @relax.expr_functor.mutator
 class _Folding(relax.PyExprMutator):
     """Replaces calls of constants by their results."""
@@ -80,8 +92,8 @@ class _Folding(relax.PyExprMutator):
         super().__init__(module)
         self._builder = FoldingBuilder()
 
-    def visit_call_(self, call: Any) -> Any:
-        made: Any = self.visit_expr_post_order(call)
+    def visit_call_(self, op: Any) -> Any:
+        made: Any = self.visit_expr_post_order(op)
         arguments = [self._resolved(argument) for argument in made.args]
         folded = self._builder.folded(make_call(made.op, arguments, made.attrs, made.ty_args))
         return made if isinstance(folded, Call) else folded
@@ -236,6 +248,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "full": lambda call, shape, value: np.full(shape, value),
     "nn.pad": _pad,
     "permute_dims": lambda call, data: data.transpose(call.attrs.axes and [int(axis) for axis in call.attrs.axes]),
+    "shape_to_tensor": lambda call, shape: np.array(shape, np.int64),
     "split": _split,
     "strided_slice": _strided_slice,
     "take": _take,
