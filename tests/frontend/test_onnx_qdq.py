@@ -136,6 +136,14 @@ def test_pools_that_round_up(kind: str, tmp_path: Path) -> None:
     assert "requantize" in kinds(compared(graph, "y", tmp_path, x=int8(13, 1, 2, 8, 9)))
 
 
+@pytest.mark.parametrize("shape", [(1, 3, 8, 6), (1, 3, 9)])
+def test_an_average_of_a_finer_scale_rounds_once(shape: tuple[int, ...], tmp_path: Path) -> None:
+    graph, window = Graph(), [2] * (len(shape) - 2)
+    graph.node("AveragePool", [graph.dequantized("x", 0.1, 4)], "mean", kernel_shape=window, strides=window)
+    graph.quantized("mean", 0.03, -7, "y")
+    assert "requantize" not in kinds(compared(graph, "y", tmp_path, x=int8(9, *shape)))
+
+
 def test_average_pool_and_flatten_and_gemm(tmp_path: Path) -> None:
     graph = Graph()
     graph.node("AveragePool", [graph.dequantized("x", 0.1, 4)], "mean", kernel_shape=[3, 2], strides=[2, 1])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView, Order, layout_order
 from npukit.net.importer.expressions import shape_of
 from npukit.net.importer.linear import padding, pair
 from npukit.net.importer.site import Site
-from npukit.net.ops import AveragePool, MaxPool, Padding, Pair, ResizeBilinear, ResizeNearest
+from npukit.net.ops import AveragePool, DepthwiseConv2d, MaxPool, Padding, Pair, ResizeBilinear, ResizeNearest
 from npukit.net.places import linear, nearest
+from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -27,7 +31,8 @@ def max_pool(walk: Walk, site: Site) -> AxesView:
 
 
 def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> AxesView:
-    """Import a pool with its input's quantisation. Another output quantisation becomes a separate op."""
+    """Import a pool with its input's quantisation. Another output quantisation becomes a separate op. An average of
+    whole windows is then a filter, which rounds once."""
     attributes = site.core.attrs
     if any(int(step) != 1 for step in attributes.dilation):
         raise NpukitError("its window has gaps (dilation), which npukit does not compute in int8 yet")
@@ -38,8 +43,17 @@ def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> Ax
     inner = site if tensor.quantization == site.quantization else site.quantized(tensor.quantization)
     window, strides = pair(attributes.pool_size), pair(attributes.strides)
     pads = _filled(tensor.shape[1:3], order, site, window, strides, padding(attributes.padding))
+    if kind is AveragePool and inner is not site and tensor.dtype == site.dtype == "int8" and not any(pads):
+        filters = _mean_filter(walk, window, tensor.shape[-1])
+        return walk.add_image(site, DepthwiseConv2d(strides, clamp=site.clamp), [data, filters], order)
     pooled = walk.add_image(inner, kind(window, strides, pads, inner.clamp), [data], order)
     return pooled if inner is site else walk.settled(pooled, site)
+
+
+def _mean_filter(walk: Walk, window: Pair, channels: int) -> str:
+    """The weights of a mean: ones, with the share of an element as scale."""
+    ones = np.ones((1, *window, channels), np.int8)
+    return walk.assembly.constant(walk.assembly.new_name("mean_weights"), ones, Quantization((1 / prod(window),), (0,)))
 
 
 def _filled(size: tuple[int, ...], order: Order, site: Site, window: Pair, strides: Pair, given: Padding) -> Padding:
