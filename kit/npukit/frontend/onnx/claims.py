@@ -15,6 +15,9 @@ from npukit.net.limits import NAME_BYTES, NAMES_BYTES, OPERANDS, OPS, TABLES, TE
 VARINT, WIDE, BYTES, NARROW = 0, 1, 2, 5
 """Wire types of protobuf fields."""
 
+BRANCHES = ("If", "Loop")
+"""Ops with graphs of their own."""
+
 DEEPEST = 8
 """Deepest nesting of branches and loops."""
 
@@ -92,8 +95,8 @@ def _graphs(graph: onnx.GraphProto, name: str, depth: int) -> Iterator[onnx.Grap
     yield graph
     for index, node in enumerate(graph.node):
         inner = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-        if inner and (node.op_type not in ("If", "Loop") or depth == DEEPEST):
-            much = "graphs too deep in each other" if node.op_type in ("If", "Loop") else "a graph"
+        if inner and (node.op_type not in BRANCHES or depth == DEEPEST):
+            much = "graphs too deep in each other" if node.op_type in BRANCHES else "a graph"
             raise NpukitError(f"{name}: node {index} ({node.op_type}) holds {much}, which npukit does not read")
         for each in inner:
             yield from _graphs(each, name, depth + 1)

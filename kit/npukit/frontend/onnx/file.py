@@ -17,14 +17,15 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError, first_line
 from npukit.frontend.given import ops_of
-from npukit.frontend.onnx.blocks import in_blocks
-from npukit.frontend.onnx.claims import check_claims, check_inferred, check_tables, constants_of
-from npukit.frontend.onnx.fold import folded
+from npukit.frontend.onnx.blocks import PACKED, in_blocks
+from npukit.frontend.onnx.claims import BRANCHES, check_claims, check_inferred, check_tables, constants_of
+from npukit.frontend.onnx.fold import FOLDED, folded
 from npukit.frontend.onnx.importer import relax_of
 from npukit.frontend.onnx.node import schema_of
 from npukit.frontend.onnx.ops import CONVERTERS
-from npukit.frontend.onnx.qoperator import rewritten
+from npukit.frontend.onnx.qoperator import RULES, rewritten
 from npukit.frontend.onnx.single import in_single
+from npukit.frontend.onnx.spelled import SPELT
 from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values, with_output_names
 from npukit.net.limits import TENSOR_BYTES
 
@@ -111,6 +112,12 @@ def _as_checked(model: onnx.ModelProto) -> onnx.ModelProto:
         del node.attribute[:]
         node.op_type = node.op_type.replace("Group", "Instance")
     return checked
+
+
+def known_ops() -> frozenset[str]:
+    """All operators that npukit takes: of TVM's importer, its own converters, and those rewritten before the import."""
+    rewritten_before = {*RULES, *FOLDED, *BRANCHES, PACKED, *(kind for _, kind in SPELT)}
+    return frozenset({*onnx_frontend._get_convert_map(), *CONVERTERS, *rewritten_before})
 
 
 def _check_ops(model: onnx.ModelProto, name: str, custom: Mapping[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -83,30 +83,18 @@ class _Flat:
 
     def _add(self, op: TfliteOp, depth: int) -> None:
         """Adds an op, or resolves a branch, a loop or an op on variables."""
-        match op.kind:
-            case "IF" | "WHILE" | "STABLEHLO_COMPOSITE":
-                if depth == DEEPEST:
-                    raise NpukitError(f"{self._place(op)}: branches lie more than {DEEPEST} deep in each other")
-                {"IF": self._branch, "WHILE": self._loop, COMPOSITE: self._composite}[op.kind](op, depth)
-            case "CALL_ONCE":
-                self._call_once(op)
-            case "VAR_HANDLE":
-                self.handles[op.outputs[0]] = _variable(op)
-            case "READ_VARIABLE":
-                self._read_variable(op)
-            case "ASSIGN_VARIABLE":
-                self.current[self.handles[op.inputs[0]]] = op.inputs[1]
-            case "SVDF":
-                state, filters = op.inputs[SVDF_STATE], self.tensors[op.inputs[1]].shape[0]
-                if not filters:
-                    raise NpukitError(f"{self._place(op)} has no filters")
-                *outer, length = self.tensors[state].shape
-                frames = (*outer, length // filters, 1, filters)
-                self.tensors[state] = replace(self.tensors[state], shape=frames, open=())
-                self.ops.append(self._remembering(op, (SVDF_STATE,)))
-            case _:
-                if not self._fold(op):
-                    self.ops.append(self._with_states(op))
+        if op.kind in MERGED:
+            MERGED[op.kind](self, op, depth)
+        elif op.kind == "SVDF":
+            state, filters = op.inputs[SVDF_STATE], self.tensors[op.inputs[1]].shape[0]
+            if not filters:
+                raise NpukitError(f"{self._place(op)} has no filters")
+            *outer, length = self.tensors[state].shape
+            frames = (*outer, length // filters, 1, filters)
+            self.tensors[state] = replace(self.tensors[state], shape=frames, open=())
+            self.ops.append(self._remembering(op, (SVDF_STATE,)))
+        elif not self._fold(op):
+            self.ops.append(self._with_states(op))
 
     def _fold(self, op: TfliteOp) -> bool:
         """Computes an op on a few known integers: loop counters and conditions. Returns False for other ops."""
@@ -146,6 +134,8 @@ class _Flat:
 
     def _inline(self, op: TfliteOp, graph: TfliteModel, given: Sequence[int], depth: int) -> list[int]:
         """Inlines a graph. Returns its results."""
+        if depth == DEEPEST:
+            raise NpukitError(f"{self._place(op)}: branches lie more than {DEEPEST} deep in each other")
         before = [(self.tensors[index].dtype, self.tensors[index].shape) for index in given]
         taken = [(graph.tensors[index].dtype, graph.tensors[index].shape) for index in graph.inputs]
         decides = op.kind == "WHILE" and len(graph.outputs) == 1
@@ -175,7 +165,7 @@ class _Flat:
         for output, *parts in zip(op.outputs, *results, strict=True):
             self.ops.append(TfliteOp(op.index, "SELECT_V2", (op.inputs[0], *parts), (output,), OpOptions()))
 
-    def _call_once(self, op: TfliteOp) -> None:
+    def _call_once(self, op: TfliteOp, depth: int) -> None:
         """Reads the initial values of variables."""
         graph = self.graph(op, "InitSubgraphIndex")
         handles: dict[int, Variable] = {}
@@ -187,7 +177,13 @@ class _Flat:
             else:
                 raise NpukitError(f"{self._place(op)}: its subgraph does more than give variables constants")
 
-    def _read_variable(self, op: TfliteOp) -> None:
+    def _var_handle(self, op: TfliteOp, depth: int) -> None:
+        self.handles[op.outputs[0]] = _variable(op)
+
+    def _assign_variable(self, op: TfliteOp, depth: int) -> None:
+        self.current[self.handles[op.inputs[0]]] = op.inputs[1]
+
+    def _read_variable(self, op: TfliteOp, depth: int) -> None:
         variable, result = self.handles[op.inputs[0]], op.outputs[0]
         held = self.current.get(variable)
         if held is None:
@@ -249,6 +245,18 @@ class _Flat:
         if (given.dtype, given.shape) != (tensor.dtype, tensor.shape):
             raise NpukitError(f"{self.name}: a variable begins as {list(given.shape)}, not {list(tensor.shape)}")
         return given.value
+
+
+MERGED: Mapping[str, Callable[[_Flat, TfliteOp, int], None]] = {
+    "ASSIGN_VARIABLE": _Flat._assign_variable,
+    "CALL_ONCE": _Flat._call_once,
+    "IF": _Flat._branch,
+    "READ_VARIABLE": _Flat._read_variable,
+    COMPOSITE: _Flat._composite,
+    "VAR_HANDLE": _Flat._var_handle,
+    "WHILE": _Flat._loop,
+}
+"""Ops on graphs and variables. None of them is left in the merged graph."""
 
 
 def _variable(op: TfliteOp) -> Variable:

@@ -170,7 +170,7 @@ def _centred(walk: Walk, expression: Any) -> AxesView | None:
     return view if stated is None or stated.zero_points == (zero,) else None
 
 
-UNSCALED = "its integers are those of no scale"
+UNSCALED = "its integers have no constant scale, as in dynamic quantisation"
 """Reason recorded for 8-bit integers with sums but without a quantize."""
 
 
