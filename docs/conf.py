@@ -14,11 +14,12 @@ from typing import Any
 CHECKOUT = Path(__file__).parents[1]
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Guide": (
-        *("docs/start", "docs/models", "docs/preprocessing", "docs/boards", "docs/accelerators", "docs/mesh"),
-        *("docs/link", "docs/measure", "examples/digits/README"),
+        *("docs/start", "docs/tutorial", "docs/models", "docs/preprocessing", "docs/boards", "docs/accelerators"),
+        *("docs/mesh", "docs/link", "docs/measure", "examples/digits/README"),
     ),
     "Reference": (
-        *("docs/commands", "docs/concepts", "docs/board-file", "docs/plug-in", "docs/protocol", "boards/pe-mesh"),
+        *("docs/commands", "docs/compatibility", "docs/concepts", "docs/board-file", "docs/plug-in", "docs/protocol"),
+        "boards/pe-mesh",
         *(f"examples/accelerators/{name}/{name}" for name in ("graphnpu", "systolic8x8")),
     ),
     "Internals": (

@@ -12,15 +12,11 @@ from facenet_pytorch.models.mtcnn import RNet
 from skimage.data import lfw_subset
 
 
-class Face(torch.nn.Module):
+class Face(RNet):
     """The probabilities of no face and of a face, without the box."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = RNet()
-
     def forward(self, picture: torch.Tensor) -> torch.Tensor:
-        return self.net(picture)[1]
+        return super().forward(picture)[1]
 
 
 grey = np.asarray(lfw_subset()[:, :24, :24], np.float32)

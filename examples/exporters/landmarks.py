@@ -17,10 +17,9 @@ pictures = np.repeat((grey[:, None, None] - 0.5) * 2, 3, axis=2).astype(np.float
 class Pictures(CalibrationDataReader):
     """The pictures of calibration in order."""
 
-    def __init__(self) -> None:
-        self.rest = iter([{"picture": each} for each in pictures[::2]])
+    rest = iter([{"picture": each} for each in pictures[::2]])
 
-    def get_next(self) -> dict:
+    def get_next(self) -> dict | None:
         return next(self.rest, None)
 
 

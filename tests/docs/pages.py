@@ -28,7 +28,7 @@ from subprocess import DEVNULL, PIPE
 from unittest import mock
 
 import numpy as np
-from benchmarks import golden_metrics, scaling
+from benchmarks import golden_metrics, scaling, tutorial
 from benchmarks.core import cortex_m4
 from typer.testing import CliRunner
 
@@ -63,6 +63,9 @@ RUN_ELSEWHERE = {
     "--preprocess": "a model of pictures in colour: tests/application",
     "detections=": "a detector: tests/application/test_detections.py",
     "out/core": "minutes of trials: tests/test_tuning.py",
+    **dict.fromkeys(
+        ("gestures", "faces", "landmarks", "sentences", "plants"), "exported by other packages: benchmarks/tutorial.py"
+    ),
 }
 """Parts of commands that this script skips, each with the reason and the test that runs the command."""
 
@@ -325,6 +328,7 @@ TABLES: Mapping[str, Callable[[], Iterator[str]]] = {
     "latency": latency_table,
     "throughput": throughput_table,
     "one core": one_core_table,
+    "tutorial": tutorial.table,
 }
 
 

@@ -34,8 +34,10 @@ COMPILED_ELSEWHERE = {
     "boards.md": "tests/end_to_end/test_own_board.py",
 }
 """Pages whose C is compiled and run by another test."""
-ADDED = {code.rstrip() for code in steps().values()}
-"""The files that a page adds. `test_adding_an_op.py` runs their tests."""
+EXPORTERS = {path.read_text(encoding="utf-8").rstrip() for path in CHECKOUT.glob("examples/exporters/*.py")}
+"""Scripts for packages that npukit does not need. `benchmarks/tutorial.py` runs them."""
+ADDED = {code.rstrip() for code in steps().values()} | EXPORTERS
+"""The files that a page adds. `test_adding_an_op.py` runs the tests of an op's files."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from signal import SIG_IGN, SIGINT, signal
 
 import pytest
 import typer.main
-from benchmarks import golden_metrics, lone_ops, scaling
+from benchmarks import golden_metrics, lone_ops, scaling, tutorial
 from benchmarks.core import cores, cortex_m4
 from benchmarks.zoo import zoo
 
@@ -26,6 +26,7 @@ from docs.pages import (
     RUN_ELSEWHERE,
     beside,
     commands,
+    files_of,
     picture,
     run_commands,
     runs_here,
@@ -205,3 +206,15 @@ def test_rows_that_two_benchmarks_measure_are_equal() -> None:
         wanted = golden[golden_metrics.title(name, pes, objective)]
         if objective == "latency" and row and "cycles" in row:
             assert row["cycles"] == wanted["latency_cycles"], "stale: make figures"
+
+
+def test_the_tutorial_shows_its_scripts() -> None:
+    shown = files_of(tutorial.PAGE)
+    assert {name.removesuffix(".py") for name in shown} == {*tutorial.NAMES}
+    for name, text in shown.items():
+        assert text.rstrip() == (tutorial.SCRIPTS / name).read_text(encoding="utf-8").rstrip(), name
+    for name in tutorial.NAMES:
+        assert [words[:2] for words in tutorial.typed(name)] == [
+            ["python", f"{name}.py"],
+            *(["npukit", verb] for verb in tutorial.STEPS[1:]),
+        ]

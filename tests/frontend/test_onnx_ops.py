@@ -219,6 +219,26 @@ def test_prelu(tmp_path: Path) -> None:
     compared(graph, tmp_path, x=int8(8, *SHAPE))
 
 
+@pytest.mark.parametrize("slopes", [(4, 1, 1), (1,), (1, 1, 1)], ids=str)
+def test_prelu_of_float_slopes_is_tables(slopes: tuple[int, ...], tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("s", np.random.default_rng(2).uniform(-0.5, 2, slopes).astype(np.float32))
+    graph.node("PRelu", [graph.dequantized("x", 0.04, 9), "s"], "r")
+    graph.quantized("r", 0.05, 1, "y")
+    net = compared(graph, tmp_path, x=int8(8, *SHAPE))
+    assert {op.kind for op in net.ops} - {"reshape", "transpose"} == {"lookup"}
+
+
+def test_a_max_pool_of_real_numbers_takes_the_quantised_numbers(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("s", np.random.default_rng(2).uniform(0, 0.5, (4, 1, 1)).astype(np.float32))
+    graph.node("PRelu", [graph.dequantized("x", 0.04, 9), "s"], "a")
+    graph.node("MaxPool", ["a"], "r", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    graph.quantized("r", 0.05, 1, "y")
+    net = compared(graph, tmp_path, x=int8(8, *SHAPE))
+    assert {op.kind for op in net.ops} - {"reshape", "transpose"} == {"lookup", "max_pool"}
+
+
 def test_concat_of_differently_quantised_parts(tmp_path: Path) -> None:
     graph = Graph()
     graph.node("Concat", [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.07, -3)], "r", axis=1)

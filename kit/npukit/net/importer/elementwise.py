@@ -10,11 +10,12 @@ import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView, Order, straight
+from npukit.net.importer.by_channel import filtered
 from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
-from npukit.net.importer.unary import lookup
+from npukit.net.importer.unary import lookup, tabulated
 from npukit.net.ops import Add, Attributes, Maximum, Minimum, Multiply, Prelu, Reshape, Select, Softmax, Subtract
-from npukit.net.tables import SIGMOID_OUTPUT
+from npukit.net.tables import EVERY, SIGMOID_OUTPUT, float_table
 from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
@@ -93,14 +94,26 @@ def _placed(walk: Walk, operand: Operand, order: Order, name: str) -> str:
 
 
 def prelu(walk: Walk, site: Site) -> AxesView:
-    """Import a PReLU. Relax's slopes lie along one axis."""
+    """Import a PReLU. Relax's slopes lie along one axis. Slopes in float make tables."""
     view, slopes = walk.activation(site.core.args[0]), walk.constant(site.core.args[1])
-    if slopes is None:
-        raise NpukitError("its slopes are not constant, or not quantised")
     axis, rank = int(site.core.attrs.axis) % len(site.shape), len(site.shape)
+    if slopes is None:
+        return _of_float_slopes(walk, site, view, axis)
     shape = [slopes.value.size if place == axis else 1 for place in range(rank)]
     along = IntegerConstant(slopes.value.reshape(shape), slopes.quantization)
     return walk.settled(_together(walk, site.unclipped, Prelu(), (view, along)), site)
+
+
+def _of_float_slopes(walk: Walk, site: Site, view: AxesView, axis: int) -> AxesView:
+    slopes, source = constant_value(site.core.args[1], walk.definitions), walk.assembly.quantization(view.name)
+    if slopes is None or source is None:
+        raise NpukitError("its slopes are not constant")
+    if slopes.size == 1:
+        table = float_table(lambda real: np.where(real < 0, real * slopes.item(), real), source, site.quantization)
+        return tabulated(walk, site, view, np.clip(table, *site.clamp))
+    real = ((EVERY - source.zero_point) * source.scale).reshape(-1, *(1,) * len(site.shape))
+    along = slopes.reshape([-1 if place == axis else 1 for place in range(len(site.shape))])
+    return filtered(walk, site, view, np.where(real < 0, real * along, real))
 
 
 def softmax(walk: Walk, site: Site) -> AxesView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -23,21 +24,28 @@ if TYPE_CHECKING:
 def average_pool(walk: Walk, site: Site) -> AxesView:
     if bool(site.core.attrs.count_include_pad) and any(site.core.attrs.padding):
         raise NpukitError("it averages over its padding, which npukit does not compute in int8 yet")
-    return _pool(walk, site, AveragePool)
+    _refuse_gaps(site)
+    return _pool(walk, site, walk.activation(site.core.args[0]), AveragePool)
 
 
 def max_pool(walk: Walk, site: Site) -> AxesView:
-    return _pool(walk, site, MaxPool)
+    """Import a max pool. Real numbers before the pool are quantised before the pool: the largest stays the largest."""
+    source = site.core.args[0]
+    _refuse_gaps(site)
+    return _pool(walk, site, walk.operand(source) or walk.computed(replace(site, core=source)), MaxPool)
 
 
-def _pool(walk: Walk, site: Site, kind: type[AveragePool] | type[MaxPool]) -> AxesView:
+def _refuse_gaps(site: Site) -> None:
+    if any(int(step) != 1 for step in site.core.attrs.dilation):
+        raise NpukitError("its window has gaps (dilation), which npukit does not compute in int8 yet")
+
+
+def _pool(walk: Walk, site: Site, view: AxesView, kind: type[AveragePool] | type[MaxPool]) -> AxesView:
     """Import a pool with its input's quantisation. Another output quantisation becomes a separate op. An average of
     whole windows is then a filter, which rounds once."""
     attributes = site.core.attrs
-    if any(int(step) != 1 for step in attributes.dilation):
-        raise NpukitError("its window has gaps (dilation), which npukit does not compute in int8 yet")
     layout = str(attributes.layout)
-    order, data = layout_order(layout), walk.assembly.image(walk.activation(site.core.args[0]), layout)
+    order, data = layout_order(layout), walk.assembly.image(view, layout)
     tensor = walk.assembly.tensors[data]
     assert tensor.quantization is not None
     inner = site if tensor.quantization == site.quantization else site.quantized(tensor.quantization)

@@ -180,6 +180,10 @@ class Walk:
         output = Tensor(name, self.assembly.tensors[view.name].shape, dtype, quantization)
         return AxesView(self.assembly.op(name, Requantize(), (view.name,), output), view.order)
 
+    def computed(self, site: Site) -> AxesView:
+        """The op of a site. Raises an error if the op has no integer form."""
+        return _computed_at_once(self, site_of(site, self.definitions))
+
     def settled(self, view: AxesView, site: Site) -> AxesView:
         """The same real numbers, clipped and quantised as at the site."""
         source = self.assembly.quantization(view.name)
@@ -409,7 +413,7 @@ def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> AxesView:
         ):
             moves.append(site.core)
             site = site_of(replace(site, core=moved_from(site.core, walk.definitions)), walk.definitions)
-        view = _computed_at_once(walk, site)
+        view = walk.computed(site)
         for move in reversed(moves):
             view = MOVEMENTS[callee(move)](walk, view, move)
         return view
