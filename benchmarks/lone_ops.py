@@ -158,6 +158,35 @@ def cumulative(bundle: Bundle) -> None:
     bundle.op("CUMSUM", [bundle.input(ROWS, USUAL), axis], bundle.output(ROWS, Quantized(0.5, 0)), "Cumsum")
 
 
+def gated(bundle: Bundle) -> None:
+    """Channels times a number each, which is an activation: squeeze and excitation."""
+    operands = [bundle.input(IMAGE, USUAL), bundle.input(CHANNELS, SHARE)]
+    bundle.op("MUL", operands, bundle.output(IMAGE, USUAL), "Mul")
+
+
+def compared(bundle: Bundle, code: str, other: Quantized) -> None:
+    condition = bundle.model.tensor(bundle.name(), IMAGE, dtype="bool")
+    choices = [bundle.input(IMAGE, USUAL), bundle.input(IMAGE, other)]
+    bundle.op(code, choices, condition, code.title())
+    bundle.op("SELECT_V2", [condition, choices[0], choices[0]], bundle.output(IMAGE, USUAL), "SelectV2")
+
+
+def gathered(bundle: Bundle) -> None:
+    """Rows of an activation."""
+    places = bundle.constant(bundle.random.integers(0, 16, 16).astype(np.int32))
+    bundle.op("GATHER", [bundle.input(IMAGE, USUAL), places], bundle.output(IMAGE, USUAL), "Gather", Axis=1)
+
+
+def tiled(bundle: Bundle) -> None:
+    times = bundle.places(1, 2, 2, 1)
+    bundle.op("TILE", [bundle.input((1, 8, 8, 32), USUAL), times], bundle.output(IMAGE, USUAL), "Tile")
+
+
+def mirrored(bundle: Bundle) -> None:
+    widths = bundle.constant(np.array([(0, 0), (1, 1), (1, 1), (0, 0)], np.int32))
+    bundle.op("MIRROR_PAD", [bundle.input(IMAGE, USUAL), widths], bundle.output((1, 18, 18, 32), USUAL), "MirrorPad")
+
+
 CHANNELS, NUMBER = (1, 1, 1, 32), (1,)
 EQUAL = Quantized(USUAL.scale, USUAL.zero)
 MAKERS: Mapping[str, Maker] = {
@@ -169,6 +198,7 @@ MAKERS: Mapping[str, Maker] = {
     "mul": partial(two, code="MUL", table="Mul"),
     "mul by a number": partial(constant, code="MUL", shape=NUMBER, table="Mul"),
     "mul by channel": partial(constant, code="MUL", shape=CHANNELS, table="Mul"),
+    "mul by activations of channels": gated,
     "mul by channel, zero -128": partial(constant, code="MUL", shape=CHANNELS, table="Mul", zero=-128),
     "Rescaling of Keras": rescaling,
     "maximum": partial(two, code="MAXIMUM", table="MaximumMinimum", other=EQUAL, result=EQUAL),
@@ -176,6 +206,8 @@ MAKERS: Mapping[str, Maker] = {
     "squared difference": partial(two, code="SQUARED_DIFFERENCE", table="SquaredDifference"),
     "div": partial(two, code="DIV", table="Div"),
     "greater and select": selected,
+    "greater of two": partial(compared, code="GREATER", other=EQUAL),
+    "greater of two scales": partial(compared, code="GREATER", other=WIDE),
     "prelu by channel": partial(constant, code="PRELU", shape=(1, 1, 32)),
     "relu": partial(one, code="RELU"),
     "logistic": partial(one, code="LOGISTIC", given=SHARE),
@@ -205,6 +237,11 @@ MAKERS: Mapping[str, Maker] = {
     "pad": padded,
     "dense of one pixel": dense,
     "embedding": embedding,
+    "gather of rows": gathered,
+    "tile": tiled,
+    "mirror pad": mirrored,
+    "l2 norm": partial(one, code="L2_NORMALIZATION", table="L2Norm", given=Quantized(1 / 128, 0)),
+    "minimum of channels": partial(reduced, code="REDUCE_MIN", axes=(3,)),
 }
 
 

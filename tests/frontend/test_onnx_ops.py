@@ -142,6 +142,21 @@ def test_a_comparison_with_a_number_is_a_table(kind: str, tmp_path: Path) -> Non
     assert [op.kind for op in compared(graph, tmp_path, x=data, w=int8(6, 1, 4, 8, 8)).ops] == ["lookup", "select"]
 
 
+@pytest.mark.parametrize("scale", [0.04, 0.0703, 0.25])
+@pytest.mark.parametrize("kind", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"])
+def test_a_comparison_of_two_tensors_is_a_difference_and_a_table(kind: str, scale: float, tmp_path: Path) -> None:
+    """All pairs of numbers. 0.04 and 0.25 have equal multiples, also in float32."""
+    graph = Graph()
+    first, second = graph.dequantized("x", 0.04, 9), graph.dequantized("w", scale, -30)
+    graph.node(kind, [first, second], "c")
+    graph.node("Where", ["c", first, graph.dequantized("v", 0.04, 9)], "r")
+    graph.quantized("r", 0.04, 9, "y")
+    every = np.arange(-128, 128, dtype=np.int8)
+    inputs = {"x": every.reshape(1, -1, 1), "w": every.reshape(1, 1, -1), "v": np.roll(every, 100).reshape(1, -1, 1)}
+    net = compared(graph, tmp_path, **inputs)
+    assert [op.kind for op in net.ops] == ["subtract", "lookup", "select"]
+
+
 @pytest.mark.parametrize("scale", [0.04, 0.05])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_rows_of_a_table_are_moved_as_bytes(axis: int, scale: float, tmp_path: Path) -> None:
@@ -154,7 +169,8 @@ def test_rows_of_a_table_are_moved_as_bytes(axis: int, scale: float, tmp_path: P
     net = load_net_from_model(path)
     np.testing.assert_array_equal(run_reference(net, [at])[0], run_onnx(path, {"at": at})[0])
     codes = [op.attributes.code for op in net.ops if isinstance(op.attributes, TvmCode)]
-    assert codes and not any("float" in code for code in codes)
+    assert codes
+    assert not any("float" in code for code in codes)
 
 
 @pytest.mark.parametrize("shape", [(1, 4, 6, 5), (2, 6, 30), (1, 6, 3, 4, 5)])

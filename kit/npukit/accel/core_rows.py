@@ -15,7 +15,7 @@ from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
 from npukit.accel.cortex_m.kernel import BoxRoutine, entry_cycles, function
 from npukit.accel.cortex_m.kernels.norm import norm, norm_by_squares, numbers_of_norm, squares, zeros_of_squares
 from npukit.accel.cortex_m.kernels.rows import RowPart, Strides
-from npukit.accel.cortex_m.kernels.softmax import LONGEST_SOFTMAX, softmax, softmax_tables
+from npukit.accel.cortex_m.kernels.softmax import LONGEST_SOFTMAX, softmax, softmax_tables, takes_even_reciprocals
 from npukit.accel.cortex_m.kernels.total import MOST_PARTS, numbers_of_total, total
 from npukit.accel.interface import Address, ConstantArray, Cost, Lowered, Operand, RoutineCall, Routines, Tile
 from npukit.net.box import Box
@@ -152,8 +152,10 @@ def rows_of(net: Net, op: Op) -> RowsRoutine | None:
     """The routine for an op over rows; None for other ops, and if numbers would exceed 32 bits."""
     attributes, length = op.attributes, (1, *net.tensor(op.output).shape)[-1]
     if isinstance(attributes, Softmax) and length <= LONGEST_SOFTMAX:
-        table = softmax_tables(exp_table(quantization(net, op.inputs[0]).scale, attributes.beta), length)
-        return RowsRoutine("softmax by table", length, softmax, lambda start, stop: table)
+        exponentials = exp_table(quantization(net, op.inputs[0]).scale, attributes.beta)
+        table = softmax_tables(exponentials, length)
+        found = RowsRoutine("softmax by table", length, softmax, lambda start, stop: table)
+        return found if takes_even_reciprocals(exponentials) else None
     if isinstance(attributes, Norm) and attributes.run:
         return _norm_by_runs(net, op)
     if isinstance(attributes, Norm) and attributes.clamp == (-128, 127):

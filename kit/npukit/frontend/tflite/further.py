@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 import tflite
-from tvm import relax, topi
+from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.boxes import Suppression, non_max_suppression
@@ -91,7 +90,8 @@ def tile(emitter: Emitter, op: TfliteOp) -> None:
         OPERANDS.check(count, "what it repeats")
         if count < 1:
             raise NpukitError("it repeats an axis less than once")
-        data = data if count == 1 else emitter.emit(operators.concat([data] * count, axis))
+        if count > 1:
+            data = _picked(emitter, data, axis, np.tile(np.arange(emitter.shape(data)[axis]), count))
     emitter.define_real(op.outputs[0], data)
 
 
@@ -122,12 +122,17 @@ def broadcast_to(emitter: Emitter, op: TfliteOp) -> None:
 def mirror_pad(emitter: Emitter, op: TfliteOp) -> None:
     data, widths = emitter.real(op.inputs[0]), emitter.integers(op.inputs[1])
     before, after, reflects = widths[::2], widths[1::2], op.options["Mode"] == tflite.MirrorPadMode.REFLECT
-    for size, *pair in zip(emitter.shape(data), before, after, strict=True):
+    for axis, (size, *pair) in enumerate(zip(emitter.shape(data), before, after, strict=True)):
         if min(pair) < 0 or max(pair) > size - reflects:
             raise NpukitError(f"it pads an axis of {size} by {pair[0]} and {pair[1]}, which is beyond its mirror image")
-    mode = "REFLECT" if reflects else "SYMMETRIC"
-    padded = partial(topi.nn.mirror_pad, pad_before=before, pad_after=after, mode=mode)
-    emitter.define_real(op.outputs[0], emitter.loops(padded, data, "mirror_pad"))
+        if any(pair):
+            data = _picked(emitter, data, axis, np.pad(np.arange(size), pair, "reflect" if reflects else "symmetric"))
+    emitter.define_real(op.outputs[0], data)
+
+
+def _picked(emitter: Emitter, data: Any, axis: int, places: np.ndarray) -> Any:
+    """The elements at constant places along an axis."""
+    return emitter.emit(operators.take(data, relax.const(places.astype(np.int32)), axis, mode="fast"))
 
 
 def gather(emitter: Emitter, op: TfliteOp) -> None:

@@ -13,16 +13,35 @@ from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.by_channel import filtered
 from npukit.net.importer.expressions import IntegerConstant, callee, constant_value, resolve
 from npukit.net.importer.site import Site
-from npukit.net.importer.unary import lookup, tabulated
-from npukit.net.ops import Add, Attributes, Maximum, Minimum, Multiply, Prelu, Reshape, Select, Softmax, Subtract
+from npukit.net.importer.unary import FUNCTIONS, lookup, tabulated
+from npukit.net.net import Net, Op
+from npukit.net.ops import (
+    Add,
+    Attributes,
+    Lookup,
+    Maximum,
+    Minimum,
+    Multiply,
+    Prelu,
+    Reshape,
+    Select,
+    Softmax,
+    Subtract,
+)
+from npukit.net.ops.table import SPECS
 from npukit.net.tables import EVERY, SIGMOID_OUTPUT, float_table
-from npukit.net.tensor import Quantization
+from npukit.net.tensor import Quantization, Tensor
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 IMAGE = 4
 """Number of axes of an image. Images keep a convolution's axis order; other tensors prefer a dense layer's."""
+COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
+_HALVINGS = 10
+"""Most halvings of the smaller of two scales for a difference that keeps its sign."""
+_EQUAL = 1e-5
+"""Twice the largest distance of equal numbers, in steps: float32 has no exact multiples of most scales."""
 Operand = AxesView | IntegerConstant
 
 
@@ -47,6 +66,39 @@ def binary(walk: Walk, site: Site, kind: type[Add | Subtract | Multiply]) -> Axe
     if first is None or second is None or not any(isinstance(operand, AxesView) for operand in operands):
         return lookup(walk, site)
     return _together(walk, site, kind(site.clamp), (first, second))
+
+
+def compared(walk: Walk, call: Any) -> AxesView:
+    """Import a comparison of two quantised tensors: their difference, which saturates, and a table of its sign."""
+    if callee(call) not in COMPARISONS:
+        raise NpukitError("it is a condition on several tensors")
+    given = []
+    for operand in (_operand(walk, argument) for argument in call.args):
+        found = walk.assembly.quantization(operand.name) if isinstance(operand, AxesView) else operand
+        if operand is None or found is None:
+            raise NpukitError("it compares what is not quantised")
+        given.append(found.quantization if isinstance(found, IntegerConstant) else found)
+    made = _of_difference(*given)
+    view = binary(walk, Site(call, made, "int8"), Subtract)
+    name, shape = walk.assembly.new_name(Lookup.kind), walk.assembly.tensors[view.name].shape
+    table = walk.assembly.constant(f"{name}_table", FUNCTIONS[callee(call)](EVERY, 0).astype(np.int8), None)
+    return AxesView(walk.assembly.op(name, Lookup(), (view.name, table), Tensor(name, shape, "bool")), view.order)
+
+
+def _of_difference(first: Quantization, second: Quantization) -> Quantization:
+    """A quantisation in which the difference of any two numbers keeps its sign."""
+    least, op, spec = min(first.scale, second.scale), Op("y", Subtract(), ("a", "b"), ("y",)), SPECS[Subtract.kind]
+    real = [(EVERY - each.zero_point) * each.scale for each in (first, second)]
+    wanted = np.sign(np.rint((real[0][:, None] - real[1]) / (_EQUAL * least)))
+    values = np.broadcast_arrays(EVERY[:, None], EVERY)
+    for halvings in range(_HALVINGS):
+        each = (first, second, Quantization((least / (1 << halvings),), (0,)))
+        ends = {name: Tensor(name, (256,), "int8", given) for name, given in zip("aby", each, strict=True)}
+        pairs = Net("pairs", ("a", "b"), ("y",), (op,), ends)
+        spec.check(pairs, op)
+        if np.array_equal(np.sign(spec.reference(pairs, op, values)), wanted):
+            return each[-1]
+    raise NpukitError("it compares numbers that are too close for int8")
 
 
 def _limit(walk: Walk, site: Site, kind: type[Minimum | Maximum]) -> AxesView:

@@ -13,6 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from math import prod
@@ -26,6 +27,7 @@ from npukit.errors import NpukitError, first_line
 from npukit.net.c_code.function import C_TYPES
 from npukit.net.c_code.rows import Steps, stated_cycles, stated_rows
 from npukit.net.importer.assembly import AxesView, Order, straight
+from npukit.net.importer.elementwise import compared
 from npukit.net.importer.expressions import (
     callee,
     constant_value,
@@ -38,7 +40,7 @@ from npukit.net.importer.expressions import (
 from npukit.net.importer.given import is_given
 from npukit.net.importer.linear import SUMMED, in_sums
 from npukit.net.importer.lowering import ISLAND, code_of
-from npukit.net.importer.movement import RESHAPES
+from npukit.net.importer.movement import RESHAPES, picked
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES, condition
 from npukit.net.ops import Reshape, TvmCode
 from npukit.net.tensor import Quantization, Tensor
@@ -109,8 +111,21 @@ class Islands:
 
     def moved(self, call: Any) -> AxesView:
         """The int8 tensor of a call in `PICKS`, of int8 values. Other operands are whole numbers."""
-        island = _Island(self, "it moves values")
-        integers, quantization = island.integers(call.args[0])
+        walk, island = self.walk, _Island(self, "it moves values")
+        source, constant = resolve(call.args[0], walk.definitions), walk.constant(call.args[0])
+        if constant is None:
+            view = self.moved(source) if callee(source) in PICKS else walk.activation(call.args[0])
+            places = constant_value(call.args[1], walk.definitions) if callee(call) == "take" else None
+            if places is not None and places.ndim == 1 and call.attrs.axis is not None:
+                return picked(walk, view, int(call.attrs.axis), places)
+            integers, quantization = (
+                island.activation(view, shape_of(source), "int8"),
+                walk.assembly.quantization(view.name),
+            )
+        elif constant.value.dtype == np.int8 and constant.quantization.axis is None:
+            integers, quantization = island.parameter(constant.value, constant.quantization), constant.quantization
+        else:
+            raise NpukitError(f"it moves constants of {constant.value.dtype}, or with a scale for each channel")
         arguments = (island.argument(call, argument) for argument in call.args[1:])
         result = make_call(call.op, [integers, *arguments], call.attrs, call.ty_args)
         for read in island.reads:
@@ -157,13 +172,13 @@ class Islands:
         return missing
 
     def _condition(self, value: Any) -> AxesView | None:
-        """The lookup of a condition on one tensor, or None."""
+        """The lookup of a condition on one tensor, or of the difference of two; None for others."""
         if not isinstance(value, Call) or not isinstance(value.ty, tensor_type) or dtype_of(value) != "bool":
             return None
-        try:
-            return condition(self.walk, value)
-        except NpukitError:
-            return None
+        for kind in (condition, compared):
+            with suppress(NpukitError):
+                return kind(self.walk, value)
+        return None
 
     def _read_by(self, call: Any) -> list[Any]:
         """The variables read by an op given as C code."""
@@ -293,7 +308,7 @@ class _Island:
             quantization = walk.assembly.quantization(view.name)
             assert quantization is not None
             shape = shape_of(expression)
-            return self._real(self._activation(view, shape, "int8"), quantization, "int8")
+            return self._real(self.activation(view, shape, "int8"), quantization, "int8")
         if callee(value) == "dequantize":
             return self._dequantized(value)
         if is_given(value) or walk.view(expression) is not None or not isinstance(value, Call | relax.TupleGetItem):
@@ -304,7 +319,7 @@ class _Island:
         sums = self.islands.sums(call)
         if sums:
             view, quantization = sums
-            return self._real(self._activation(view, shape_of(call), "int32"), quantization, "int32")
+            return self._real(self.activation(view, shape_of(call), "int32"), quantization, "int32")
         self.names.append(call.args[0].name_hint if callee(call) == "call_tir" else callee(call))
         self._kinds.add(callee(call))
         self.macs += macs_of(call)
@@ -324,19 +339,6 @@ class _Island:
         arguments = relax.Tuple([self.argument(call, argument) for argument in call.args[1].fields])
         return make_call(call.op, [variable, arguments], call.attrs, call.ty_args)
 
-    def integers(self, expression: Any) -> tuple[Any, Quantization]:
-        """The parameter of dequantised integers, of an activation or a constant, and their quantisation."""
-        walk = self.islands.walk
-        constant = walk.constant(expression)
-        if constant is None:
-            view = walk.activation(expression)
-            quantization = walk.assembly.quantization(view.name)
-            assert quantization is not None
-            return self._activation(view, shape_of(expression), "int8"), quantization
-        if constant.value.dtype != np.int8 or constant.quantization.axis is not None:
-            raise NpukitError(f"it moves constants of {constant.value.dtype}, or with a scale for each channel")
-        return self._parameter(constant.value, constant.quantization), constant.quantization
-
     def argument(self, reader: Any, argument: Any) -> Any:
         if isinstance(argument, relax.Tuple):
             return relax.Tuple([self.argument(reader, part) for part in argument.fields])
@@ -347,10 +349,10 @@ class _Island:
             return self._constant(value, reader)
         literal = constant_value(argument, self.islands.walk.definitions)
         if literal is not None:
-            return self._parameter(literal, None)
+            return self.parameter(literal, None)
         moved = self.islands.walk.constant(argument)
         if moved is not None:
-            return self._real(self._parameter(moved.value, moved.quantization), moved.quantization, moved.value.dtype)
+            return self._real(self.parameter(moved.value, moved.quantization), moved.quantization, moved.value.dtype)
         inside = len(self.names) < MOST_OPERATORS and self.islands.belongs(reader, argument, free=self._free)
         if inside or self._is_dequantized(argument):
             return self.inside(argument)
@@ -388,7 +390,7 @@ class _Island:
         walk, given = self.islands.walk, quantization_of(call, self.islands.walk.definitions)
         held = constant_value(call.args[0], walk.definitions)
         if held is not None:
-            return self._real(self._parameter(held, given), given, str(held.dtype))
+            return self._real(self.parameter(held, given), given, str(held.dtype))
         return self._real(self._read(call.args[0]), given, dtype_of(call.args[0]))
 
     def _real(self, integers: Any, given: Quantization, dtype: Any) -> Any:
@@ -396,8 +398,8 @@ class _Island:
             scale, zero = relax.const(np.array(given.scale, np.float32)), relax.const(np.array(given.zero_point, dtype))
             return operators.dequantize(integers, scale, zero, axis=-1)
         scales, zeros = np.array(given.scales, np.float32), np.array(given.zero_points, dtype)
-        scale, alike = self._parameter(scales, None), len({*given.zero_points}) == 1
-        zero = relax.const(zeros[0]) if alike else self._parameter(zeros, None)
+        scale, alike = self.parameter(scales, None), len({*given.zero_points}) == 1
+        zero = relax.const(zeros[0]) if alike else self.parameter(zeros, None)
         return operators.dequantize(integers, scale, zero, axis=given.axis)
 
     def _constant(self, constant: Any, reader: Any = None) -> Any:
@@ -406,9 +408,9 @@ class _Island:
             return constant
         value = constant.value.numpy()
         stays = value.ndim == 0 and callee(reader) in TAKE_NUMBERS
-        return relax.const(value, str(value.dtype)) if stays else self._parameter(value, None)
+        return relax.const(value, str(value.dtype)) if stays else self.parameter(value, None)
 
-    def _parameter(self, value: np.ndarray, quantization: Quantization | None) -> Any:
+    def parameter(self, value: np.ndarray, quantization: Quantization | None) -> Any:
         """A constant as a parameter."""
         variable = relax.Var(f"constant_{len(self._constants)}", tensor_type(value.shape, str(value.dtype)))
         self._constants.append((variable, value, quantization if value.dtype == np.int8 else None))
@@ -421,9 +423,9 @@ class _Island:
 
     def _read(self, expression: Any) -> Any:
         """The parameter of a variable, whose tensor may not exist yet."""
-        return self._activation(self.islands.variable(expression), shape_of(expression), dtype_of(expression))
+        return self.activation(self.islands.variable(expression), shape_of(expression), dtype_of(expression))
 
-    def _activation(self, source: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    def activation(self, source: Any, shape: tuple[int, ...], dtype: str) -> Any:
         """The parameter of a view or variable, with axes in the model's order."""
         if source not in self._activations:
             self._activations[source] = relax.Var(f"activation_{len(self._activations)}", tensor_type(shape, dtype))

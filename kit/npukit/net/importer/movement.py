@@ -116,16 +116,28 @@ def flip(walk: Walk, source: AxesView, call: Any) -> AxesView:
 
 
 def _reversed(walk: Walk, view: AxesView, axes: set[int]) -> AxesView:
-    """The view reversed along `axes`. Each axis becomes the columns of an image, reversed by a nearest resize."""
-    for place in (place for place, axis in enumerate(view.order) if axis in axes):
-        shape = walk.assembly.tensors[view.name].shape
-        if walk.assembly.quantization(view.name) is None:
-            raise NpukitError("it takes places backwards from what is not quantised, which npukit does not compute yet")
-        images = prod(shape[:place]), 1, shape[place], prod(shape[place + 1 :])
-        backwards = ResizeNearest((0,), tuple(reversed(range(shape[place]))))
-        turned = walk.assembly.derive(backwards, walk.assembly.derive(Reshape(), view.name, images), images)
-        view = AxesView(walk.assembly.derive(Reshape(), turned, shape), view.order)
+    """The view reversed along `axes`."""
+    for place, axis in enumerate(view.order):
+        if axis in axes:
+            view = picked(walk, view, axis, np.arange(walk.assembly.tensors[view.name].shape[place])[::-1])
     return view
+
+
+def picked(walk: Walk, view: AxesView, axis: int, places: np.ndarray) -> AxesView:
+    """The view with the elements at `places` along an axis of the model. The axis becomes the columns of an image: a
+    nearest resize takes any columns."""
+    if walk.assembly.quantization(view.name) is None:
+        raise NpukitError("it takes places of what is not quantised, which npukit does not compute yet")
+    shape, place = walk.assembly.tensors[view.name].shape, view.order.index(axis % len(view.order))
+    outer, size, inner = prod(shape[:place]), shape[place], prod(shape[place + 1 :])
+    columns = np.where(places < 0, places + size, places)
+    if columns.min(initial=0) < 0 or columns.max(initial=0) >= size:
+        raise NpukitError(f"it takes places {columns.min()} to {columns.max()} of {size}")
+    taken = ResizeNearest((0,), tuple(map(int, columns)))
+    image = walk.assembly.derive(Reshape(), view.name, (outer, 1, size, inner))
+    found = walk.assembly.derive(taken, image, (outer, 1, len(columns), inner))
+    made = (*shape[:place], len(columns), *shape[place + 1 :])
+    return AxesView(walk.assembly.derive(Reshape(), found, made), view.order)
 
 
 def split_part(walk: Walk, source: AxesView, call: Any) -> AxesView:

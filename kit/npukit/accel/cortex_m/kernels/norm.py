@@ -103,12 +103,12 @@ def _emit_runs(asm: Assembly, runs: int, run: int, shift: int) -> None:
 
 
 def _emit_scaling(asm: Assembly, length: int, before: int, *, centred: bool) -> None:
-    """r6 = the length, r7 = the subtrahend, both shifted like the root; r8 = the inverse root. The op's constants end
-    `before` bytes before r12."""
+    """r6 = the length, r7 = the subtrahend's negative, both shifted like the root; r8 = the inverse root. The op's
+    constants end `before` bytes before r12."""
     _emit_spread(asm, length, before, centred=centred)
     _emit_inverse_root(asm)
-    asm.comment("r6 the length, r7 what is taken off, both shifted like the root; r8 one over it")
-    asm.emit(f"add r3, r3, #{FRACTION_BITS - 1 - headroom(length)}", "lsl r7, r7, r3")
+    asm.comment("r6 the length, r7 the negative of what is taken off, both shifted like the root; r8 one over it")
+    asm.emit(f"add r3, r3, #{FRACTION_BITS - 1 - headroom(length)}", "rsb r7, r7, #0", "lsl r7, r7, r3")
     asm.constant("r6", length)
     asm.emit("lsl r6, r6, r3")
 
@@ -176,6 +176,6 @@ def _emit_results(asm: Assembly, first: int, count: int, shift: int, held: tuple
     asm.emit(*(f"ldrsb {value}, [r0, #{first + i}]" for i, value in enumerate(values)))
     asm.emit(*([] if held else [f"ldmia r12!, {{{', '.join(constants)}}}"]))
     for i, value in enumerate(values):
-        asm.emit(f"mul {value}, {value}, r6", f"sub {value}, {value}, r7", f"smmulr {value}, {value}, r8")
+        asm.emit(f"mla {value}, {value}, r6, r7", f"smmulr {value}, {value}, r8")
         asm.emit(f"smmla {value}, {value}, {constants[2 * i]}, {constants[2 * i + 1]}")
         asm.emit(f"ssat {value}, #8, {value}, asr #{shift}", f"strb {value}, [r1, #{first + i}]")

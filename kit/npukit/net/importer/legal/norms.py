@@ -39,7 +39,9 @@ def _normed(data: Any, gains: Any, biases: Any, members: int, epsilon: float) ->
         return data(n, group * members + member, *place)
 
     means = mean(read, "means")
-    spread = mean(lambda n, g, m, place: (read(n, g, m, place) - means(n, g)) * (read(n, g, m, place) - means(n, g)), "spread")
+    spread = mean(
+        lambda n, g, m, place: (read(n, g, m, place) - means(n, g)) * (read(n, g, m, place) - means(n, g)), "spread"
+    )
 
     def element(n: Any, c: Any, *place: Any) -> Any:
         group = loops.indexdiv(c, members)
