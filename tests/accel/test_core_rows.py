@@ -34,8 +34,9 @@ def rows(seed: int) -> Net:
     for shape in ((1, 4, 6, 40), (1, 3, 5, 256), (1, 1, 1, 2), (2, 1001), (1, 513), (4095,)):
         bundle.add(Softmax(), bundle.activation(shape), quantization=shares)
     for shape, apart in (((5, 64), 64), ((1, 6, 60), 20), ((1, 1, 7, 33), 11), ((2, 256), 1)):
-        source, gains = bundle.quantization(), bundle.random.normal(size=(2, shape[-2], shape[-1] // apart))
-        made = norm_constants(*gains, 1e-5, source, bundle.quantization(), centred=True, run=apart)
+        source = bundle.quantization()
+        gains, biases = bundle.random.normal(size=(2, shape[-2], shape[-1] // apart))
+        made = norm_constants(gains, biases, 1e-5, source, bundle.quantization(), centred=True, run=apart)
         constants = [bundle.constant(values, None) for values in (made.multipliers, made.offsets)]
         bundle.add(made.attributes, bundle.activation(shape, source), *constants)
     return check_net(bundle.net())

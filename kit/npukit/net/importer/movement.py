@@ -18,6 +18,8 @@ from npukit.net.ops import Pad, Reshape, ResizeNearest, Slice
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
+_PLACES = 1 << 15
+"""The places that tables of a resize can hold."""
 Shape = tuple[int, ...]
 Movement = Callable[["Walk", AxesView, Any], AxesView]
 """Function from the input's view to the output's view."""
@@ -131,7 +133,7 @@ def picked(walk: Walk, view: AxesView, axis: int, places: np.ndarray) -> AxesVie
     shape, place = walk.assembly.tensors[view.name].shape, view.order.index(axis % len(view.order))
     outer, size, inner = prod(shape[:place]), shape[place], prod(shape[place + 1 :])
     columns = np.where(places < 0, places + size, places)
-    if columns.min(initial=0) < 0 or columns.max(initial=0) >= size:
+    if columns.min(initial=0) < 0 or columns.max(initial=0) >= min(size, _PLACES):
         raise NpukitError(f"it takes places {columns.min()} to {columns.max()} of {size}")
     taken = ResizeNearest((0,), tuple(map(int, columns)))
     image = walk.assembly.derive(Reshape(), view.name, (outer, 1, size, inner))

@@ -88,5 +88,16 @@ def test_what_types_stores_and_signs_leave_of_words(value: str, more: int) -> No
     assert of_a_turn(f"x[i] = {wide}", "int16") == 3 + more
 
 
+def test_bytes_are_copied_by_a_call() -> None:
+    few, many = (cycles_of(f"for i in range({turns}):\n    x[i] = p0[i + 4]", "int8") for turns in (100, 300))
+    assert (many - few) / 200 == 1.25
+    assert of_a_turn("x[i] = p0[i * 2]", "int8") == 3
+
+
+def test_a_rounded_byte_is_a_few_instructions() -> None:
+    steps = 'T.Cast("int8", T.call_pure_extern("int32", "int8_of", p0[i], 3))'
+    assert of_a_turn(f"x[i] = {steps}", "float32", "int8") < of_a_turn("x[i] = p0[i]", "float32", "int8") + 10
+
+
 def test_a_store_before_another_costs_nothing() -> None:
     assert of_a_turn("x[i] = T.float32(0)\nx[i] = p0[i]") == of_a_turn("x[i] = p0[i]")

@@ -39,9 +39,11 @@ def softmax_tables(exponentials: np.ndarray, length: int) -> np.ndarray:
 
 def takes_even_reciprocals(exponentials: np.ndarray) -> bool:
     """True if a reciprocal of 1 may be 2^31 - 2 instead of 2^31 - 1, the only odd one: no result changes."""
-    usual, even = (doubling_high_multiply(exponentials, (1 << 31) - less) for less in (1, 2))
-    shifts = np.arange(_LEAST_SHIFT, 35)[:, None]
-    return np.array_equal(*(rounding_shift_right(each, shifts) for each in (usual, even)))
+    shifts = np.arange(_LEAST_SHIFT, _LEAST_SHIFT + ACCUMULATOR_INTEGER_BITS)[:, None]
+    usual, even = (
+        rounding_shift_right(doubling_high_multiply(exponentials, (1 << 31) - less), shifts) for less in (1, 2)
+    )
+    return np.array_equal(usual, even)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -203,7 +203,8 @@ class _Count:
         """True for a copy of consecutive bytes, of which compilers make a call of memcpy."""
         if not isinstance(body, tirx.BufferStore) or not isinstance(body.value, _LOAD_NODE):
             return False
-        moved = [self._of(place).stride for place in (body.indices[0], body.value.indices[0])]
+        read: Any = body.value
+        moved = [self._of(place).stride for place in (body.indices[0], read.indices[0])]
         return moved == [1, 1] and _dtype(body.buffer) == _dtype(body.value) in _OF_BYTES
 
     def _forget(self, changed: Collection[Any]) -> None:
