@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,8 @@ def by_channel(kind: type[Add | Subtract | Multiply]) -> Net:
         ((1, 12, 33), (33,)),
         ((1, 5, 6, 7), (1, 5, 6, 7)),
     ):
+        if kind is Multiply and prod(held) == held[-1]:
+            continue  # a depthwise convolution
         constant = bundle.constant(bundle.int8(held), Quantization((0.25,), (3,)))
         source = bundle.activation(shape, Quantization((0.25,), (-9,)))
         bundle.add(kind((-100, 90)), source, constant, quantization=OUTPUT)

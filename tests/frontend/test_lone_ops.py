@@ -10,7 +10,7 @@ from benchmarks.lone_ops import NAMES, written
 from npukit.frontend.models import load_net_from_model
 from npukit.net.ops import TvmCode
 
-IN_FLOAT = ("squared difference", "div", "quantize floats")
+IN_FLOAT = ("squared difference", "div", "quantize floats", "l2 norm", "minimum of channels")
 
 
 @pytest.mark.parametrize("name", NAMES)
