@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -23,89 +23,54 @@ from npukit.net.tensor import Quantization
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.canonical import LINEAR, canonical, foldable, weight_axis
 from npukit.quantize.choose import of_range
-from npukit.quantize.floors import Floors, deep_softmaxes, floors, least_peaks
-from npukit.quantize.four_bits import four_bits
-from npukit.quantize.function import outputs, parameters, variables
+from npukit.quantize.floors import Floors, deep_softmaxes, floors, least_peaks, softmaxes
+from npukit.quantize.function import constant, outputs, parameters, variables
 from npukit.quantize.observe import ObservedRange, extremes, percentiles
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, closeness, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
+from npukit.quantize.rounding import IN_INT4, IN_INT8, Rounding, roundings
 from npukit.quantize.scales import Quantizer, quantised
 from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_dense, read_in_float, spread
 from npukit.quantize.states import Frames, choose_tied, frames
-from npukit.quantize.target.chains import Chain, chains, channel_axis, equalised, factors_of, twice, with_constants
+from npukit.quantize.target.chains import Chain, Constants, chains, twice, with_constants
+from npukit.quantize.target.groups import Group, equalised, factors_of, groups
+from npukit.quantize.target.treatment import FOUR_BITS, KeptLayers, Treatment
 from npukit.quantize.wide import Wide
 
 
 @dataclass(frozen=True)
-class KeptLayers:
-    """The layers that stay in float in a network quantised here, by their names in the int8 network. Dense layers read
-    the layers `in_int16` in 16 bits."""
-
-    in_float: Sequence[str] = ()
-    in_int16: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Treatment:
-    """Steps of a quantisation. Results have their place among all quantised results of the float function, in order.
-    `equalised`: power of the factors of channels; 0 for none. `ranges`: factors of ranges. `twice`: first results of
-    chains with twice the steps. `in_float`: results in float, besides layers kept by the user; results of linear
-    ops are the sums of integers."""
-
-    keep: KeptLayers = KeptLayers()
-    equalised: float = 0
-    ranges: Mapping[int, float] = field(default_factory=dict)
-    twice: frozenset[int] = frozenset()
-    in_float: frozenset[int] = frozenset()
-
-    def with_share(self, share: float, count: int) -> Treatment:
-        """The treatment with a common factor of all ranges."""
-        return replace(self, ranges=dict.fromkeys(range(count), share))
-
-    def told(self) -> tuple[str, ...]:
-        """The steps in words, for the whole network."""
-        told = [f"channels equalised, power {self.equalised:g}"] if self.equalised else []
-        counts = {"smaller range": self.ranges, "twice the steps": self.twice, "float": self.in_float}
-        return (*told, *(f"{step}: {_results(len(places))}" for step, places in counts.items() if places))
-
-    def done(self, place: int) -> tuple[str, ...]:
-        """The steps for a result, in words."""
-        told = [f"{self.ranges[place]:g} of the range"] if place in self.ranges else []
-        told += ["twice the steps"] if place in self.twice else []
-        return (*told, *(["float"] if place in self.in_float else []))
-
-    def scaled(self, ranges: Mapping[Any, ObservedRange]) -> dict[Any, ObservedRange]:
-        factors = (self.ranges.get(place, 1) for place in range(len(ranges)))
-        pairs = zip(ranges.items(), factors, strict=True)
-        return {each: ObservedRange(around.low * by, around.high * by) for (each, around), by in pairs}
-
-
-def _results(count: int) -> str:
-    return "1 result" if count == 1 else f"{count} results"
-
-
-@dataclass(frozen=True)
 class Attempt:
-    """A network made by a treatment. `layers`: by float variable, whose values `seen` has in `order`."""
+    """A network made by a treatment. `layers`: by float variable, whose values `seen` has in `order`. `narrow`: results
+    of layers with weights of 4 bits."""
 
     treatment: Treatment
     net: Net
     layers: Mapping[Any, Layer]
     order: Sequence[Any]
     lowest: Floors
-    seen: Frames
+    run: Callable[[], Frames]
+    narrow: Collection[Any] = ()
+
+    @cached_property
+    def seen(self) -> Frames:
+        """The float model running over all cases."""
+        return self.run()
 
     def report(self) -> Report:
         """The errors of all layers over all cases."""
         cases = ((integers_of(self.net, inputs), self._values(values)) for inputs, values in self.seen)
         report = compare(self.net, list(self.layers.values()), cases, self.seen.data.labels)
-        done = {layer.name: self.treatment.done(self.order.index(each)) for each, layer in self.layers.items()}
+        done = {layer.name: self._done(each) for each, layer in self.layers.items()}
         return replace(report, layers=tuple(replace(each, done=done[each.name]) for each in report.layers))
+
+    def _done(self, variable: Any) -> tuple[str, ...]:
+        told = (FOUR_BITS,) if variable in self.narrow else ()
+        return (*self.treatment.done(self.order.index(variable)), *told)
 
     def _values(self, values: list[np.ndarray]) -> list[np.ndarray]:
         """The float values of the layers, then of the first output. Floors hold for layers that int8 ops read."""
-        lowest = self.lowest.values(self.order, values[:-1])
+        lowest = self.lowest.values(self.order, values[: len(self.order)])
         known = {each: pair for each, *pair in zip(self.order, values, lowest, strict=False)}
         kept = ((layer, *known[each]) for each, layer in self.layers.items())
         return [low if layer.factors is None else value for layer, value, low in kept] + values[-1:]
@@ -126,12 +91,17 @@ class FloatModel:
 
     @cached_property
     def points(self) -> Points:
-        return self.points_of(canonical(self.module))
+        return Points(canonical(self.module), self.quantizer).find()
 
-    def points_of(self, module: IRModule) -> Points:
-        points = Points(module, self.quantizer).find()
-        points.weights = four_bits(points, self.data, self.states) if self.narrow else {}
-        return points
+    @cached_property
+    def linear(self) -> list[Any]:
+        """The linear ops."""
+        return [variable for variable, value in self.points.values.items() if foldable(value)]
+
+    @cached_property
+    def roundings(self) -> Mapping[Any, Rounding]:
+        """The roundings of weights, by linear op."""
+        return roundings(self.points, self.data, self.states, self.held_back)
 
     @cached_property
     def states(self) -> Sequence[StatePair]:
@@ -143,40 +113,59 @@ class FloatModel:
         return self.frames(self.points)
 
     def frames(self, points: Points) -> Frames:
-        return frames(points.module, [*points.in_order(), outputs(points.module)[0]], self.data, self.states)
+        """The values of quantised results, of softmaxes' operands, and of the first output."""
+        operands = [call.args[0] for call in softmaxes(points).values()]
+        chosen = [*points.in_order(), *operands, outputs(points.module)[0]]
+        return frames(points.module, chosen, self.data, self.states)
 
-    def attempt(self, treatment: Treatment, cases: Collection[int] | None = None) -> Attempt:
-        """The network made by a treatment. Ranges are those of the `cases`, by default of all."""
-        points, seen = self.points, self.seen
-        if changed := self.constants(treatment):
-            points = self.points_of(with_constants(points.module, changed))
-            seen = self.frames(points)
-        order, keep = points.in_order(), treatment.keep
-        part = seen if cases is None else replace(seen, data=self.data.part(cases))
-        observed, lowest = self._observed(points, part)
-        chosen = choose_tied(points, treatment.scaled(observed), self.states)
+    def attempt(self, treatment: Treatment, *, part: bool = False) -> Attempt:
+        """The network made by a treatment. Ranges are those of all cases, or of the `part` not held back."""
+        points, known = self._changed(treatment)
+        order, (observed, lowest) = points.in_order(), self._calibrated if part else self._whole
+        pairs = zip(order, self._ranges(treatment, observed).values(), strict=True)
+        chosen, lowest = choose_tied(points, treatment.scaled(dict(pairs)), self.states), lowest.renamed(known)
         net, layers = self._network(rewrite(points, chosen, lowest), order)
-        if keep != KeptLayers() or treatment.in_float:
-            own = [order[place] for place in treatment.in_float]
-            in_int16 = dict(zip(keep.in_int16, self._named(layers, keep.in_int16), strict=True))
-            computed = [each for each in own if not _is_linear(points, each)]
-            kept = [*self._named(layers, keep.in_float), *in_int16.values(), *computed]
-            in_int16 |= {each.name: each for each in read_by_dense(points, kept) if each in computed}
-            wide, shared = Wide.of(points, kept, in_int16), read_by_dense(points, kept)
-            ends = [each for each in own if each not in wide.results]
-            read = [each for each in read_in_float(points, kept) if each not in (*wide.sums, *ends)]
-            factors, ranges = spread(channel_peaks(part.values, order, [*read, *shared]), shared)
+        run = (lambda: self.frames(points)) if known else (lambda: self.seen)
+        if treatment.keep != KeptLayers() or treatment.in_float:
+            kept = _Kept.of(self, points, treatment, layers)
+            wanted = [*kept.read, *kept.shared]
+            seen = replace(run(), data=self.data.part(self.calibrating)) if part else run()
+            factors, ranges = spread(channel_peaks(seen.values if wanted else iter(()), order, wanted), kept.shared)
             divided = {each: of_range(points, each, around) for each, around in ranges.items()}
-            written = rewrite(points, {**chosen, **divided}, lowest, kept, factors, wide, ends)
-            net, layers = self._network(written, order, kept, factors)
-        return Attempt(treatment, net, layers, order, lowest, seen)
+            written = rewrite(points, {**chosen, **divided}, lowest, kept.kept, factors, kept.wide, kept.ends)
+            net, layers = self._network(written, order, kept.kept, factors)
+        narrow = {known.get(self.linear[place], self.linear[place]) for place in treatment.narrow}
+        return Attempt(
+            treatment, net, layers, order, lowest, run, [each for each in order if narrow & {*points.parts(each)}]
+        )
+
+    def _changed(self, treatment: Treatment) -> tuple[Points, Mapping[Any, Any]]:
+        """The points of the function changed by a treatment, and the new variables by the old."""
+        changed, points, known = self.constants(treatment), self.points, dict[Any, Any]()
+        if changed:
+            module, known = with_constants(points.module, changed)
+            points = Points(module, self.quantizer).find()
+        weights = {known.get(each, each): value for each, value in self.weights(treatment, changed).items()}
+        return replace(points, weights=weights), known
+
+    def weights(self, treatment: Treatment, changed: Constants) -> dict[Any, np.ndarray]:
+        """The weights rounded in turn, by linear op. `changed`: other weights of the float function."""
+        found, narrow = dict[Any, np.ndarray](), {self.linear[place] for place in treatment.narrow}
+        pairs = self._factors(treatment.equalised) if treatment.equalised else ()
+        divided = {reader: factors for group, factors in pairs for reader in group.readers}
+        for linear in self.linear if treatment.compensated else narrow:
+            weights = changed.get(linear, constant(self.points.values[linear].args[1]))
+            rounding, ends = self.roundings.get(linear), IN_INT4 if linear in narrow else IN_INT8
+            made = None if rounding is None else rounding.rounded(weights, divided.get(linear), ends)
+            found |= {} if made is None else {linear: made}
+        return found
 
     def constants(self, treatment: Treatment) -> dict[Any, np.ndarray]:
         """The weights and biases changed by a treatment."""
         made = dict[Any, np.ndarray]()
         if treatment.equalised:
-            for chain, factors in self._factors(treatment.equalised):
-                made |= equalised(self.points, chain, factors, made)
+            for group, factors in self._factors(treatment.equalised):
+                made |= equalised(self.points, group, factors, made)
         if treatment.twice:
             places, steps = self.points.in_order(), self.steps(treatment)
             for chain in self.chains:
@@ -186,12 +175,35 @@ class FloatModel:
 
     def steps(self, treatment: Treatment) -> dict[Any, Quantization]:
         """The quantisation of each result, over the cases not held back."""
-        ranges = dict(self._calibrated)
-        for chain, factors in self._factors(treatment.equalised) if treatment.equalised else ():
-            for each in filter(self._ends.__contains__, chain.between):
-                low, high = (ends / factors for ends in self._ends[each])
-                ranges[each] = ObservedRange(float(low.min()), float(high.max()))
-        return choose_tied(self.points, treatment.scaled(ranges), self.states)
+        return choose_tied(self.points, treatment.scaled(self.ranges(treatment)), self.states)
+
+    def ranges(self, treatment: Treatment) -> dict[Any, ObservedRange]:
+        """The range of each result with equalised channels, over the cases not held back."""
+        return self._equalised(treatment, self._calibrated[0])
+
+    def _ranges(self, treatment: Treatment, observed: Mapping[Any, ObservedRange]) -> dict[Any, ObservedRange]:
+        """The ranges in the function changed by a treatment, by the variables of the usual function."""
+        ranges = self._equalised(treatment, observed)
+        steps, order = self.steps(treatment) if treatment.twice else {}, self.points.in_order()
+        for chain in self.chains if treatment.twice else ():
+            if order.index(chain.first) in treatment.twice:
+                side = steps[chain.first].scale / 4
+                for each in filter(ranges.__contains__, chain.between):
+                    ranges[each] = ObservedRange(ranges[each].low - side, ranges[each].high + side).steady
+        return ranges
+
+    def _equalised(self, treatment: Treatment, observed: Mapping[Any, ObservedRange]) -> dict[Any, ObservedRange]:
+        """The ranges after the equalisation of channels."""
+        ranges = dict(observed)
+        for each, factors in self.divided(treatment).items():
+            low, high = (ends / factors for ends in self._ends[each])
+            ranges[each] = ObservedRange(float(low.min()), float(high.max())).steady
+        return ranges
+
+    def divided(self, treatment: Treatment) -> dict[Any, np.ndarray]:
+        """The factors by which the channels of results are divided."""
+        pairs = self._factors(treatment.equalised) if treatment.equalised else ()
+        return {each: factors for group, factors in pairs for each in group.results if each in self._ends}
 
     def tail(self, result: Any) -> frozenset[int] | None:
         """The places of a result and of all results computed from it, up to outputs and dense layers. None if they have
@@ -211,47 +223,79 @@ class FloatModel:
         return frozenset(place for place, each in enumerate(points.in_order()) if each in found)
 
     @cached_property
+    def groups(self) -> list[Group]:
+        return groups(self.points)
+
+    @cached_property
     def chains(self) -> list[Chain]:
         return list(chains(self.points))
 
     @cached_property
-    def _part(self) -> Frames:
+    def part(self) -> Frames:
         """The float model running over the cases not held back."""
         return replace(self.seen, data=self.data.part(self.calibrating))
 
+    @property
+    def lowest(self) -> Floors:
+        """The floors of variables, over the cases not held back."""
+        return self._calibrated[1]
+
     @cached_property
-    def _calibrated(self) -> dict[Any, ObservedRange]:
-        return self._observed(self.points, self._part)[0]
+    def _whole(self) -> tuple[dict[Any, ObservedRange], Floors]:
+        return self._observed(self.seen)
+
+    @cached_property
+    def _calibrated(self) -> tuple[dict[Any, ObservedRange], Floors]:
+        return self._observed(self.part)
+
+    @cached_property
+    def _axes(self) -> dict[Any, int]:
+        """The axis of channels of each result in groups."""
+        return {each: group.axis(self.points) for group in self.groups for each in group.results}
+
+    def along(self, result: Any, factors: np.ndarray) -> np.ndarray:
+        """The factors along the channels of a result."""
+        return factors.reshape([-1 if at == self._axes[result] else 1 for at in range(len(shape_of(result)))])
 
     @cached_property
     def _ends(self) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
-        """The least and the largest value of each channel of the results in chains."""
+        """The least and the largest value of each channel of the results in groups."""
         found, order = dict[Any, tuple[np.ndarray, np.ndarray]](), self.points.in_order()
-        axes = {each: channel_axis(self.points, chain) for chain in self.chains for each in chain.between}
+        axes = self._axes
         places = {each: order.index(each) for each in axes if each in self.points.quantised}
-        for values in self._part.values:
+        for values in self.part.values:
             for each, place in places.items():
                 rows = np.moveaxis(values[place], axes[each], 0).reshape(values[place].shape[axes[each]], -1)
                 low, high = found.get(each, (np.inf, -np.inf))
                 found[each] = np.minimum(low, rows.min(axis=1)), np.maximum(high, rows.max(axis=1))
         return found
 
-    def _factors(self, power: float) -> Iterator[tuple[Chain, np.ndarray]]:
-        """The chains whose channels can be scaled, with the channels' factors."""
-        for chain in self.chains:
-            if chain.scalable:
-                low, high = self._ends[chain.first]
-                yield chain, factors_of(np.maximum(-low, high), power)
+    def _factors(self, power: float) -> Iterator[tuple[Group, np.ndarray]]:
+        """The groups, with the channels' factors. In each result, no channel has more than the usual range."""
+        for group in self.groups:
+            ends = [self._ends[each] for each in group.results if each in self._ends]
+            peaks = [np.maximum(-low, high) for low, high in ends]
+            if any(map(np.any, peaks)):
+                yield group, factors_of(np.max([each / (each.max() or 1) for each in peaks], axis=0), power)
 
-    def _observed(self, points: Points, seen: Frames) -> tuple[dict[Any, ObservedRange], Floors]:
+    def _observed(self, seen: Frames) -> tuple[dict[Any, ObservedRange], Floors]:
         """The ranges of the quantised variables, and the floors of all."""
-        order, whole = points.in_order(), extremes(seen.values)
+        points, whole = self.points, extremes(seen.values)
+        order = points.in_order()
         found = dict(zip(order, whole, strict=False))
-        lowest = floors(points, found, _peaks(points, seen, deep_softmaxes(points, found)))
+        lowest = floors(points, found, self._peaks(seen, deep_softmaxes(points, found)))
         found = lowest.ranges(found)
         if self.cut:
-            found = dict(zip(order, percentiles(seen.values, [*found.values(), whole[-1]], self.cut), strict=False))
+            around = [*found.values(), *whole[len(found) :]]
+            found = dict(zip(order, percentiles(seen.values, around, self.cut), strict=False))
         return found, lowest
+
+    def _peaks(self, seen: Frames, deep: Sequence[Any]) -> dict[Any, float]:
+        """The least of all rows' largest values, by softmax."""
+        points = self.points
+        places = {each: len(points.quantised) + at for at, each in enumerate(softmaxes(points))}
+        given = ([values[places[each]] for each in deep] for values in seen.values) if deep else iter(())
+        return dict(zip(deep, least_peaks(given, [points.values[each] for each in deep]), strict=True))
 
     def _network(
         self, written: QdqModule, order: Sequence[Any], kept: Collection[Any] = (), factors: Factors = NO_FACTORS
@@ -267,7 +311,7 @@ class FloatModel:
                 layers[variable] = Layer(view.name, tuple(map(int, np.argsort(view.order))), factors.get(variable))
         return net, layers
 
-    def _named(self, layers: Mapping[Any, Layer], names: Sequence[str]) -> list[Any]:
+    def named(self, layers: Mapping[Any, Layer], names: Sequence[str]) -> list[Any]:
         """The variables of the named layers and inputs."""
         known = {layer.name: variable for variable, layer in layers.items()}
         known |= {each.name: each for each in parameters(self.points.module) if each in self.points.quantised}
@@ -322,6 +366,33 @@ class FloatModel:
                 yield self.shown([_real(values[name], net.tensor(name).quantization) for name in net.outputs])
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """Results in float. `shared`: those read by dense layers. `read`: dense layers' results that only float ops read.
+    `ends`: results that are not rounded."""
+
+    kept: list[Any]
+    wide: Wide
+    shared: list[Any]
+    read: list[Any]
+    ends: list[Any]
+
+    @staticmethod
+    def of(model: FloatModel, points: Points, treatment: Treatment, layers: Mapping[Any, Layer]) -> _Kept:
+        keep, order = treatment.keep, points.in_order()
+        own = [order[place] for place in treatment.in_float]
+        named = model.named(layers, keep.in_int16)
+        in_int16 = dict(zip(keep.in_int16, named, strict=True))
+        computed = [each for each in own if not _is_linear(points, each)]
+        kept = [*model.named(layers, keep.in_float), *named, *computed]
+        shared = read_by_dense(points, kept)
+        in_int16 |= {each.name: each for each in shared if each in computed}
+        wide = Wide.of(points, kept, in_int16)
+        ends = [each for each in own if each not in wide.results]
+        read = [each for each in read_in_float(points, kept) if each not in (*wide.sums, *ends)]
+        return _Kept(kept, wide, shared, read, ends)
+
+
 MOST_IN_FLOAT = 4096
 """Most values of a result in float without a wish of the user."""
 HELD_BACK_OF = 4
@@ -331,15 +402,6 @@ HELD_BACK_OF = 4
 def _size(variable: Any) -> int:
     """The count of a result's values; for several results together, too many."""
     return MOST_IN_FLOAT + 1 if isinstance(variable.ty, relax.TupleType) else prod(shape_of(variable))
-
-
-def _peaks(points: Points, seen: Frames, softmaxes: Sequence[Any]) -> dict[Any, float]:
-    """The least of all rows' largest values, by softmax."""
-    if not softmaxes:
-        return {}
-    calls = [points.values[each] for each in softmaxes]
-    given = frames(points.module, [call.args[0] for call in calls], seen.data, seen.states)
-    return dict(zip(softmaxes, least_peaks(given.values, calls), strict=True))
 
 
 def _is_linear(points: Points, variable: Any) -> bool:

@@ -43,6 +43,13 @@ class Floors:
         floor = self.variables.get(variable, -inf)
         return ObservedRange(max(around.low, floor), max(around.high, floor))
 
+    def renamed(self, known: Mapping[Any, Any]) -> Floors:
+        """The floors of a function with other variables."""
+        parts = (
+            {known.get(each, each): floor for each, floor in part.items()} for part in (self.variables, self.constants)
+        )
+        return Floors(*parts)
+
     def values(self, order: Sequence[Any], values: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The values of variables from the floors upwards."""
         return [np.maximum(value, self.variables.get(each, -inf)) for each, value in zip(order, values, strict=True)]
@@ -51,9 +58,14 @@ class Floors:
 NO_FLOORS = Floors({}, {})
 
 
+def softmaxes(points: Points) -> dict[Any, Any]:
+    """The calls of softmaxes, by variable."""
+    return {each: value for each, value in points.values.items() if callee(value) == "nn.softmax"}
+
+
 def deep_softmaxes(points: Points, ranges: Ranges) -> list[Any]:
     """The softmaxes that cannot tell the least of their operand's values from lower values, as far as ranges show."""
-    calls = {each: value for each, value in points.values.items() if callee(value) == "nn.softmax"}
+    calls = softmaxes(points)
     around = {each: ranges.get(points.origin(value.args[0])) for each, value in calls.items()}
     return [
         each

@@ -25,7 +25,7 @@ from npukit.net.importer.given import has_given
 from npukit.net.net import Net
 from npukit.net.passes.output_names import with_output_names
 from npukit.net.passes.states import Pair, with_states
-from npukit.quantize.attempt import FloatModel, KeptLayers
+from npukit.quantize.attempt import FloatModel
 from npukit.quantize.calibration import Calibration, WantedInput, load_calibration
 from npukit.quantize.canonical import canonical
 from npukit.quantize.function import outputs, parameters
@@ -33,6 +33,7 @@ from npukit.quantize.report import Report
 from npukit.quantize.scales import Quantizer, in_turn, quantised
 from npukit.quantize.states import Names, with_named_states
 from npukit.quantize.target.search import quantise
+from npukit.quantize.target.treatment import KeptLayers
 
 INT4 = "int4"
 OMITTED = {"minmax": 0.0, "percentile": 1e-4}
@@ -101,7 +102,7 @@ def load_model(
     A float model is quantised with the calibration data, or computed in float. The calibration data have the form of
     the network's inputs. `in_file_types`: inputs and outputs that are float in the file are float in the network too.
     `weights`: `int4` for 4 bits in each layer that bears them. `target_db`: necessary signal-to-error ratio of the
-    outputs on calibration data held back; 0 for none. Weights of 4 bits have none. `own`: contribution of plug-ins.
+    outputs on calibration data held back; 0 for none. `own`: contribution of plug-ins.
     """
     as_stored = calibration is None and not in_float
     read = import_model(path, input_shapes=input_shapes, custom=custom, dynamic=as_stored)
@@ -166,7 +167,7 @@ def _loaded(
     wanted = [WantedInput(each.name, shape_of(each), dtype_of(each)) for each in _inputs(module)]
     data, quantizer = _model_inputs(calibration, wanted, *sensed, name), in_turn(own.quantizers)
     model = FloatModel(module, name, data, aims.cut, quantizer, own.patterns, aims.narrow)
-    found = quantise(model, aims.keep, 0 if aims.narrow else aims.target_db)
+    found = quantise(model, aims.keep, aims.target_db)
     return Loaded(found.net, found.report)
 
 

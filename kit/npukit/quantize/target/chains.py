@@ -1,6 +1,6 @@
 """Chains between linear layers: a result that only linear layers read, perhaps through functions of single numbers.
 
-The constants of both ends can change with the float function as before: channels get other scales, or twice the steps.
+The constants of both ends can change with the float function as before: channels get twice the steps.
 """
 
 from __future__ import annotations
@@ -13,19 +13,13 @@ import numpy as np
 from tvm import relax
 from tvm.ir import Call, IRModule
 
-from npukit.net.importer.expressions import callee, operands, shape_of
+from npukit.net.importer.expressions import callee, shape_of
 from npukit.quantize.canonical import foldable, weight_axis
 from npukit.quantize.function import constant, make_call, outputs, rewritten, substituted, variables
 from npukit.quantize.points import Points
 
-SCALABLE = ("nn.relu", "nn.leakyrelu", "abs", "negative", "nn.max_pool2d", "nn.avg_pool2d")
-"""Operators scaling each channel of the result as the channel of the input, for factors above zero."""
-SCALABLE_WITHOUT_CONSTANTS = ("add", "subtract", "maximum", "minimum")
 OF_CHANNELS = ("nn.max_pool2d", "nn.avg_pool2d", "nn.pad")
 """Operators computing each channel from the channel of the input."""
-
-LEAST = 2.0**-16
-"""Least factor of a channel, relative to the largest channel."""
 
 Constants = Mapping[Any, np.ndarray]
 """The new weights of linear ops, and the new biases, by the variable of the product or the sum."""
@@ -34,15 +28,12 @@ Constants = Mapping[Any, np.ndarray]
 @dataclass(frozen=True)
 class Chain:
     """`first`: the quantised result of the linear op `product`. `readers`: the linear ops at the end. `between`: the
-    results in the chain, `first` included. `scalable`: a factor of a channel passes from end to end. `divisible`: two
-    results can take a channel's place."""
+    results in the chain, `first` included. Two results can take a channel's place."""
 
     first: Any
     product: Any
     readers: tuple[Any, ...]
     between: tuple[Any, ...]
-    scalable: bool
-    divisible: bool
 
 
 def chains(points: Points) -> Iterator[Chain]:
@@ -56,19 +47,18 @@ def chains(points: Points) -> Iterator[Chain]:
         product = _product(points, first)
         found = None if product is None else _followed(points, first, readers, ends)
         if found is not None:
-            last, between = found
-            inner = [*_activations(points, first), *between[1:]]
-            scalable = all(_scales(points.values[each]) for each in inner)
-            read = [_channels_read(points.values[each], _channel_axis(points.values[product])) for each in last]
-            divisible = all(each == TOGETHER for each in read) and points.inside(points.core(first)) is not None
-            yield Chain(first, product, tuple(last), tuple(between), scalable and all(read), divisible)
+            (last, between), axis = found, channel_axis_of(points.values[product])
+            read = [channels_read(points.values[each], axis) for each in last]
+            padded = any(pads_channels(points.values[each], axis) for each in between)
+            if all(each == TOGETHER for each in read) and points.inside(points.core(first)) is not None and not padded:
+                yield Chain(first, product, tuple(last), tuple(between))
 
 
 TOGETHER, BY_ITSELF = "summed", "single"
 """A reader sums all channels, or computes each result from a single channel."""
 
 
-def _channels_read(call: Any, axis: int) -> str:
+def channels_read(call: Any, axis: int) -> str:
     """The way in which a linear op reads channels on the axis of its input; empty for other ways."""
     if callee(call) == "matmul":
         return TOGETHER if axis == len(shape_of(call.args[0])) - 1 else ""
@@ -78,14 +68,8 @@ def _channels_read(call: Any, axis: int) -> str:
     return TOGETHER if groups == 1 else BY_ITSELF if groups == shape_of(call.args[0])[axis] else ""
 
 
-def _scales(call: Any) -> bool:
-    """True if a factor above zero passes through the operator."""
-    if callee(call) == "nn.pad":
-        return float(call.attrs.pad_value) == 0
-    numbers = [constant(operand) for operand in operands(call) if constant(operand) is not None]
-    if callee(call) in SCALABLE_WITHOUT_CONSTANTS:
-        return not any(map(np.any, numbers))
-    return callee(call) in SCALABLE or (callee(call) == "multiply" and len(numbers) == 1)
+def pads_channels(call: Any, axis: int) -> bool:
+    return callee(call) == "nn.pad" and any(map(int, call.attrs.pad_width[2 * axis : 2 * axis + 2]))
 
 
 def _product(points: Points, first: Any) -> Any:
@@ -130,34 +114,10 @@ def _by_element(points: Points, variable: Any, first: Any) -> bool:
     return not points.leaf(variable).same_as(variable) or not points.core(variable).same_as(variable)
 
 
-def factors_of(peaks: np.ndarray, power: float) -> np.ndarray:
-    """The factors of channels, at most 1. With the power 1 all channels get equal ranges. A channel of zeros keeps the
-    range."""
-    relative = peaks / max(float(peaks.max()), np.finfo(np.float32).tiny)
-    return np.where(peaks > 0, np.maximum(relative, LEAST), 1.0) ** power
-
-
-def equalised(points: Points, chain: Chain, factors: np.ndarray, known: Constants) -> Constants:
-    """The constants with each channel divided by a factor at the beginning of the chain and multiplied at the end."""
-    call = points.values[chain.product]
-    weights = _weights(points, chain.product, known)
-    made = {chain.product: weights / _along(factors, weights.ndim, weight_axis(call, weights.ndim))}
-    bias = _bias(points, chain, known)
-    if bias is not None:
-        made[bias[0]] = bias[1] / _like(factors, bias[1])
-    for reader in chain.readers:
-        weights = made.get(reader, _weights(points, reader, known))
-        call = points.values[reader]
-        summed = _channels_read(call, channel_axis(points, chain)) == TOGETHER
-        axis = _input_axis(call) if summed else weight_axis(call, weights.ndim)
-        made[reader] = weights * _along(np.repeat(factors, weights.shape[axis] // len(factors)), weights.ndim, axis)
-    return made
-
-
 def twice(points: Points, chain: Chain, step: float, known: Constants) -> Constants:
     """The constants for two results a channel, a quarter step below and a quarter step above. The mean of both
     integers has half the step. The readers' weights are halved, a quarter step above and below, for the same reason."""
-    call, weights = points.values[chain.product], _weights(points, chain.product, known)
+    call, weights = points.values[chain.product], weights_of(points, chain.product, known)
     axis = weight_axis(call, weights.ndim)
     bias = _bias(points, chain, known)
     assert bias
@@ -166,8 +126,8 @@ def twice(points: Points, chain: Chain, step: float, known: Constants) -> Consta
     doubled = np.repeat(bias[1], 2, int(np.argmax(bias[1].shape)))
     made[bias[0]] = doubled + sides.reshape(doubled.shape)
     for reader in chain.readers:
-        weights = _weights(points, reader, known)
-        axis = _input_axis(points.values[reader])
+        weights = weights_of(points, reader, known)
+        axis = input_axis(points.values[reader])
         made[reader] = _halves(weights, axis, weight_axis(points.values[reader], weights.ndim))
     return made
 
@@ -177,11 +137,11 @@ def _halves(weights: np.ndarray, axis: int, outer: int) -> np.ndarray:
     others = tuple(each for each in range(weights.ndim) if each != outer)
     quarter = np.abs(weights).max(axis=others, keepdims=True) / 2 / 127 / 4
     sides = np.tile([1.0, -1.0], weights.shape[axis])
-    return np.repeat(weights / 2, 2, axis) + quarter * _along(sides, weights.ndim, axis)
+    return np.repeat(weights / 2, 2, axis) + quarter * along(sides, weights.ndim, axis)
 
 
-def with_constants(module: IRModule, made: Constants) -> IRModule:
-    """The function with other weights and biases. Shapes follow."""
+def with_constants(module: IRModule, made: Constants) -> tuple[IRModule, dict[Any, Any]]:
+    """The function with other weights and biases, and the new variables by the old. Shapes follow."""
     known: dict[Any, Any] = {}
 
     def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
@@ -194,10 +154,10 @@ def with_constants(module: IRModule, made: Constants) -> IRModule:
         known[variable] = builder.emit(substituted(given, known), variable.name)
 
     ends = outputs(module)
-    return rewritten(module, emit, lambda _: [known.get(end, end) for end in ends])
+    return rewritten(module, emit, lambda _: [known.get(end, end) for end in ends]), known
 
 
-def _weights(points: Points, linear: Any, known: Constants) -> np.ndarray:
+def weights_of(points: Points, linear: Any, known: Constants) -> np.ndarray:
     return known[linear] if linear in known else constant(points.values[linear].args[1])
 
 
@@ -209,25 +169,16 @@ def _bias(points: Points, chain: Chain, known: Constants) -> tuple[Any, np.ndarr
     return core, known[core] if core in known else constant(points.values[core].args[1])
 
 
-def _input_axis(call: Any) -> int:
+def input_axis(call: Any) -> int:
     return 0 if callee(call) == "matmul" else str(call.attrs.kernel_layout).index("I")
 
 
-def _along(numbers: np.ndarray, rank: int, axis: int) -> np.ndarray:
+def along(numbers: np.ndarray, rank: int, axis: int) -> np.ndarray:
     """Numbers along one of `rank` axes."""
     return numbers.reshape([-1 if each == axis else 1 for each in range(rank)])
 
 
-def _like(numbers: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    return numbers.reshape(bias.shape) if bias.size == len(numbers) else numbers
-
-
-def channel_axis(points: Points, chain: Chain) -> int:
-    """The axis of channels in the chain's results."""
-    return _channel_axis(points.values[chain.product])
-
-
-def _channel_axis(call: Any) -> int:
+def channel_axis_of(call: Any) -> int:
     if callee(call) == "matmul":
         return len(shape_of(call)) - 1
     return str(call.attrs.out_layout or call.attrs.data_layout).index("C")

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from math import floor
+from functools import partial
+from itertools import accumulate
+from math import floor, prod
 from typing import Any
+
+import numpy as np
 
 from npukit.errors import NpukitError
 from npukit.host.parallel import tell
+from npukit.net.importer.expressions import shape_of
 from npukit.net.net import Net
-from npukit.quantize.attempt import Attempt, FloatModel, KeptLayers, Treatment
+from npukit.quantize.attempt import Attempt, FloatModel
+from npukit.quantize.function import outputs
 from npukit.quantize.report import Reached, Report
-from npukit.quantize.target.simulate import Rounded, Simulation
+from npukit.quantize.target.shares import counted, least_errors
+from npukit.quantize.target.simulate import Noise, Rounded, Simulation
+from npukit.quantize.target.treatment import KeptLayers, Treatment
 
 WORST_LAYERS = 3
 """Number of layers named with the largest errors."""
 POWERS = (0.0, 0.5, 0.75, 1.0)
 """Powers of the channels' factors to try."""
-SHARES = (0.9, 0.8, 0.65)
-"""Shares of a result's range to try."""
+OF_ERRORS = (2.0, 3.0)
+"""Powers of the errors by which ranges are chosen."""
 GAIN_DB = 0.3
-"""Least gain of a step."""
-MOST_CHANGES = 8
-"""Most steps for single results."""
-
-Step = Callable[[Treatment], Treatment]
-"""Changes a treatment by a further step."""
+"""Least gain of a treatment."""
+MARGIN_DB = 0.5
+"""Excess over the target for steps chosen by simulation."""
+MOST_TREATED, MOST_TRIED = 3, 8
+"""Most networks made with treatments of the whole, and then with steps for single results."""
+KEPT_BY_TWICE = 0.25
+"""The share of a result's noise that twice the steps leave."""
+PRODUCTS_A_FLOAT = 20_000
+"""Products on the arrays of several PEs, in the time of a function of a float."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +48,30 @@ class Settled:
     report: Report
 
 
+@dataclass(frozen=True)
+class Step:
+    """A change of a treatment. `noise`: the removed error of the outputs, relative to the signal's power. `cost`:
+    further products."""
+
+    noise: float
+    cost: float
+    change: Callable[[Treatment], Treatment]
+
+
 def quantise(model: FloatModel, keep: KeptLayers, target_db: float) -> Settled:
     """The first network, in the order of costs, whose outputs reach the target on the cases held back. Without a
     target, plain int8. Plain int8 has the ranges of all cases, but must reach the target without cases held back."""
     plain = Treatment(keep)
-    made = model.attempt(plain)
     if not target_db:
+        made = model.attempt(replace(plain, narrow=frozenset(_bearing(model))))
         return Settled(made.net, made.report())
-    judged = min(model.reached(each.net) for each in (made, model.attempt(plain, model.calibrating)))
+    made = model.attempt(plain)
+    judged = min(model.reached(each.net) for each in (made, model.attempt(plain, part=True)))
     found = _Found(model, target_db, made, judged)
     if not found.enough:
         _search(found)
+    if found.enough and model.narrow:
+        _narrowed(found)
     report = replace(found.attempt.report(), reached=found.reached())
     if not found.enough:
         raise missed(model, report)
@@ -69,94 +92,82 @@ class _Found:
         return self.db >= self.target_db
 
     def tried(self, treatment: Treatment) -> bool:
-        """Keeps a better treatment. True if it is enough."""
-        attempt = self.model.attempt(treatment, self.model.calibrating)
+        """Keeps a better treatment, or a later treatment that is enough. True if the treatment is enough."""
+        attempt = self.model.attempt(treatment, part=True)
         db = self.model.reached(attempt.net)
-        if db > self.db + GAIN_DB:
+        if db >= self.target_db or db > self.db + GAIN_DB:
             self.attempt, self.db = attempt, db
-        tell(f"quantise: {self.db:.1f} dB so far, {self.target_db:g} dB necessary")
-        return self.enough
+        tell(f"quantise: {db:.1f} dB, {self.target_db:g} dB necessary")
+        return db >= self.target_db
 
     def reached(self) -> Reached:
         model, steps = self.model, self.attempt.treatment.told()
         db = model.reached(self.attempt.net) if self.enough else self.db
         return Reached(db, self.target_db, tuple(model.held_back), model.data.count == 1, steps)
 
+    def shortest(self, treatments: Sequence[Treatment], first: int) -> None:
+        """Finds the first treatment of a row that is enough, beginning near a guess."""
+        low, high, at = -1, len(treatments), min(first, len(treatments) - 1)
+        for _ in range(MOST_TRIED):
+            if high - low < 2:
+                return
+            low, high = (low, at) if self.tried(treatments[at]) else (at, high)
+            at = (low + high) // 2 if high < len(treatments) else min(2 * at + 1, len(treatments) - 1)
+
 
 def _search(found: _Found) -> None:
     """Tries treatments in the order of their costs: other constants and ranges, then steps for single results."""
-    simulation, plain = Simulation(found.model), found.attempt.treatment
-    powers = [replace(plain, equalised=power) for power in POWERS]
-    for treatment in sorted(powers, key=lambda each: -simulation.db(_rounded(simulation, each))):
-        if found.tried(treatment) or (simulation.runs and found.tried(_with_ranges(simulation, treatment))):
-            return
-    if not simulation.runs:
+    simulation, treatments = Simulation(found.model), _treatments(found.model, found.attempt.treatment)
+    noises = [(simulation.noise(_rounded(simulation, each)), each) for each in treatments]
+    noises.sort(key=lambda pair: pair[0].scores)
+    if any(found.tried(each) for _, each in noises[:MOST_TREATED]) or not simulation.runs:
         return
-    steps = _applied(found, _by_effect(simulation, found.attempt.treatment))
-    if found.enough:
-        _without_needless(found, steps)
+    noise, treatment = noises[0]
+    steps = sorted(_steps(simulation, treatment, noise), key=lambda step: -step.noise / step.cost)
+    rows = list(accumulate(steps, lambda made, step: step.change(made), initial=treatment))[1:]
+    if rows:
+        left = noise.outputs - np.cumsum([step.noise for step in steps])
+        found.shortest(rows, int(np.argmax(left <= max(10 ** (-(found.target_db + MARGIN_DB) / 10), left.min()))))
 
 
-def _applied(found: _Found, steps: Iterable[Step]) -> list[tuple[Treatment, Step]]:
-    """The steps that bring the outputs closer, each with the treatment before."""
-    kept, left = list[tuple[Treatment, Step]](), MOST_CHANGES
-    for step in steps:
-        before = found.attempt.treatment
-        if step(before) != before and left and not found.enough:
-            left -= 1
-            found.tried(step(before))
-            kept += [(before, step)] if found.attempt.treatment != before else []
-    return kept
-
-
-def _without_needless(found: _Found, kept: list[tuple[Treatment, Step]]) -> None:
-    """Leaves out each step without which the outputs still reach the target."""
-    steps = [step for _, step in kept]
-    for step in steps[:-1]:
-        fewer = [each for each in steps if each is not step]
-        attempt = found.model.attempt(
-            reduce(lambda treatment, each: each(treatment), fewer, kept[0][0]), found.model.calibrating
-        )
-        db = found.model.reached(attempt.net)
-        if db >= found.target_db:
-            steps, found.attempt, found.db = fewer, attempt, db
+def _treatments(model: FloatModel, plain: Treatment) -> list[Treatment]:
+    """Treatments of the whole network that cost no cycles."""
+    found = list[Treatment]()
+    for power in POWERS if model.groups else POWERS[:1]:
+        treatment = replace(plain, compensated=True, equalised=power)
+        counts = counted(model, treatment)
+        more = (replace(treatment, ranges=least_errors(counts, each)) for each in OF_ERRORS)
+        found += [each for each in (treatment, *more) if each not in found]
+    return found
 
 
 def _rounded(simulation: Simulation, treatment: Treatment) -> Rounded:
     """The simulation of a treatment without steps for single results."""
+    model, changed = simulation.model, simulation.model.constants(treatment)
+    weights = model.weights(treatment, changed)
+    others = [each for each in simulation.linear if each not in weights]
+    return Rounded(model.steps(treatment), others, {**changed, **weights})
+
+
+def _steps(simulation: Simulation, treatment: Treatment, whole: Noise) -> Iterator[Step]:
+    """Steps for single results: twice the steps in a chain, or float. `whole`: the noise of all results."""
     model = simulation.model
-    return Rounded(model.steps(treatment), simulation.linear, model.constants(treatment))
+    changed, steps, order = model.constants(treatment), model.steps(treatment), model.points.in_order()
+    chains = {chain.first: chain for chain in model.chains}
 
+    def noise(results: Any, weights: Any = ()) -> float:
+        found = simulation.noise(Rounded({each: steps[each] for each in results}, weights, changed))
+        return max(found.scores * whole.outputs / whole.scores, found.outputs if result in ends else 0)
 
-def _with_ranges(simulation: Simulation, treatment: Treatment) -> Treatment:
-    """The treatment with the range of each result that, alone, disturbs the outputs least."""
-    model, found = simulation.model, dict[int, float]()
-    constants = model.constants(treatment)
-    steps = {share: model.steps(treatment.with_share(share, len(model.points.quantised))) for share in (1.0, *SHARES)}
-    for place, result in enumerate(model.points.in_order()):
-        errors = {share: simulation.db(Rounded({result: steps[share][result]}, (), constants)) for share in steps}
-        best = max(errors, key=lambda share: errors[share])
-        if errors[best] > errors[1.0] + GAIN_DB:
-            found[place] = best
-    return replace(treatment, ranges=found)
-
-
-def _by_effect(simulation: Simulation, treatment: Treatment) -> list[Step]:
-    """Steps for the results that alone disturb the outputs most: twice the steps in a chain, or float."""
-    model, found = simulation.model, list[tuple[float, Step]]()
-    constants, steps, order = model.constants(treatment), model.steps(treatment), model.points.in_order()
-    chains = {chain.first: chain for chain in model.chains if chain.divisible}
-
-    def effect(results: Any, weights: Any = ()) -> float:
-        return simulation.db(Rounded({each: steps[each] for each in results if each in steps}, weights, constants))
-
+    ends = outputs(model.points.module)
     for place, result in enumerate(order):
         chain = chains.get(result)
         if tail := model.tail(result):
-            found.append((effect([result]), partial(_in_float, tail)))
+            cost = PRODUCTS_A_FLOAT * sum(prod(shape_of(order[each])) for each in tail)
+            yield Step(noise([result]), cost, partial(_in_float, tail))
         elif chain:
-            found.append((effect(chain.between, chain.readers), partial(_twice, place)))
-    return [step for _, step in sorted(found, key=lambda each: each[0])]
+            less = noise(filter(steps.__contains__, chain.between), chain.readers) * (1 - KEPT_BY_TWICE)
+            yield Step(less, sum(map(simulation.products, [chain.product, *chain.readers])), partial(_twice, place))
 
 
 def _twice(place: int, treatment: Treatment) -> Treatment:
@@ -165,6 +176,20 @@ def _twice(place: int, treatment: Treatment) -> Treatment:
 
 def _in_float(places: frozenset[int], treatment: Treatment) -> Treatment:
     return replace(treatment, in_float=treatment.in_float | places)
+
+
+def _bearing(model: FloatModel) -> list[int]:
+    """The places of layers that bear weights of 4 bits, if wished, those with the largest errors first."""
+    roundings = model.roundings if model.narrow else {}
+    bearing = [at for at, each in enumerate(model.linear) if each in roundings and roundings[each].bears_four_bits]
+    return sorted(bearing, key=lambda at: roundings[model.linear[at]].db_in_four_bits)
+
+
+def _narrowed(found: _Found) -> None:
+    """Gives 4 bits to the weights of as many layers as the target allows, those with the least errors first."""
+    before, bearing = found.attempt, _bearing(found.model)
+    places = [frozenset(bearing[count:]) for count in range(len(bearing))]
+    found.shortest([replace(before.treatment, narrow=each) for each in places], 0)
 
 
 def missed(model: FloatModel, report: Report) -> NpukitError:

@@ -12,26 +12,29 @@ import numpy as np
 from tvm import relax, te
 from tvm.ir import Call
 
-from npukit.net.importer.expressions import shape_of
+from npukit.net.importer.expressions import callee, shape_of
 from npukit.net.tensor import Quantization
-from npukit.quantize.attempt import FloatModel, Treatment, terms
-from npukit.quantize.canonical import foldable, weight_axis
+from npukit.quantize.attempt import FloatModel, terms
+from npukit.quantize.canonical import weight_axis
+from npukit.quantize.choose import FIXED_SCALE
 from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
 from npukit.quantize.observe import Run, runner
 from npukit.quantize.points import Points
-from npukit.quantize.report import MOST_CASES, closeness
+from npukit.quantize.report import closeness
 from npukit.quantize.rewrite import QdqRewriting
 from npukit.quantize.scales import of_weights, quantised
 from npukit.quantize.states import Frames
 from npukit.quantize.target.chains import Constants
+from npukit.quantize.target.treatment import Treatment
 
 FINE = 2.0**-20
 """Step of a tensor that is not rounded, relative to its range."""
 BEYOND = 3e38
 """An input range without an end, as a number."""
-RUNS_A_RESULT, PRODUCTS_A_RESULT, MOST_PRODUCTS = 4, 100_000, 4_000_000_000
-"""Simulations for each result, the work of a result in products of weights, and the work of all simulations. Large
-networks have fewer cases, and the largest no search by single results."""
+RUNS, PRODUCTS_A_RESULT, MOST_PRODUCTS = 16, 100_000, 16_000_000_000
+"""Simulations besides one for each result, the work of a result in products of weights, and the work of all
+simulations. Large networks have fewer cases, and the largest no search by single results."""
+MOST_CASES = 24
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,15 @@ class Rounded:
     twice: Collection[Any] = ()
 
 
+@dataclass(frozen=True)
+class Noise:
+    """The powers of errors, relative to the signals': of the worst output, and of the worst output before the last
+    softmax, sigmoid or tanh. In few cases `scores` tell more about a network than outputs."""
+
+    outputs: float
+    scores: float
+
+
 @dataclass(eq=False)
 class Simulation:
     """The simulated errors of the outputs of a model over some cases that are not held back."""
@@ -55,10 +67,10 @@ class Simulation:
     def points(self) -> Points:
         return self.model.points
 
-    @cached_property
+    @property
     def linear(self) -> list[Any]:
         """The linear ops."""
-        return [variable for variable, value in self.points.values.items() if foldable(value)]
+        return self.model.linear
 
     @cached_property
     def _biased(self) -> dict[Any, np.ndarray]:
@@ -66,6 +78,14 @@ class Simulation:
         sums = {self.points.inside(each): each for each in self.points.values}
         biases = {product: self.points.bias(product) for product in self.linear}
         return {sums[product]: bias for product, bias in biases.items() if bias is not None}
+
+    @cached_property
+    def _scores(self) -> list[Any]:
+        """Each output, or the operand of an output's last softmax, sigmoid or tanh."""
+        values, ends = self.points.values, outputs(self.points.module)
+        calls = {end: values[end] for end in ends if callee(values.get(end)) in FIXED_SCALE}
+        operands = {end: call.args[0] for end, call in calls.items()}
+        return [operands[end] if isinstance(operands.get(end), relax.Var) else end for end in ends]
 
     @cached_property
     def _run(self) -> Run:
@@ -78,18 +98,23 @@ class Simulation:
 
         def ends(builder: relax.BlockBuilder) -> list[Any]:
             making.take_inputs(builder)
-            return [making.read.get(end, end) for end in outputs(module)]
+            return [making.read.get(end, end) for end in [*outputs(module), *self._scores]]
 
         more = [*results.values(), *weights.values(), *biases.values()]
         simulated = rewritten(module, making.emit, ends, more)
         return runner(simulated, outputs(simulated))
 
+    def products(self, linear: Any) -> int:
+        """The products of a linear op."""
+        call = self.points.values[linear]
+        return prod(shape_of(call)) * terms(call)
+
     @cached_property
     def runs(self) -> int:
-        """The runs of the model that are cheap enough, for each result."""
-        calls, results = [self.points.values[each] for each in self.linear], len(self.points.quantised)
-        work = sum(prod(shape_of(call)) * terms(call) for call in calls) + PRODUCTS_A_RESULT * results
-        return MOST_PRODUCTS // (work * RUNS_A_RESULT * results)
+        """The cases cheap enough for the simulations of all results."""
+        results = len(self.points.quantised)
+        work = sum(map(self.products, self.linear)) + PRODUCTS_A_RESULT * results
+        return MOST_PRODUCTS // (work * (RUNS + results))
 
     @cached_property
     def _cases(self) -> list[int]:
@@ -103,8 +128,10 @@ class Simulation:
             found = self._run([*inputs, *settings])
             return [*found, *(found[state.output] for state in states)]
 
-        seen = Frames(run, states, self.model.data, count)
-        return (self.model.shown(values) for _, values in seen.some(self._cases))
+        seen, ends = Frames(run, states, self.model.data, count), len(self._scores)
+        for _, values in seen.some(self._cases):
+            scores = self.model.lowest.values(self._scores, values[ends:])
+            yield [*self.model.shown(values[:ends]), *self.model.shown(scores)]
 
     def _settings(self, rounded: Rounded) -> list[np.ndarray]:
         given, finer, usual = list[np.ndarray](), rounded.twice, self._usual
@@ -125,9 +152,12 @@ class Simulation:
     def _exact(self) -> list[list[np.ndarray]]:
         return list(self._outputs(Rounded()))
 
-    def db(self, rounded: Rounded) -> float:
-        """The signal-to-error ratio of the worst output."""
-        return closeness(self._exact, self._outputs(rounded))
+    def noise(self, rounded: Rounded) -> Noise:
+        """The errors of some rounding."""
+        found, count = list(self._outputs(rounded)), len(self._exact[0]) // 2
+        slices = slice(None, count), slice(count, None)
+        pairs = (([each[part] for each in self._exact], [each[part] for each in found]) for part in slices)
+        return Noise(*(10 ** (-closeness(*each) / 10) for each in pairs))
 
 
 def _parameter(variable: Any, shape: Sequence[int]) -> Any:

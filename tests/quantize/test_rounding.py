@@ -1,4 +1,4 @@
-"""Weights of 4 bits: later weights compensate errors of earlier weights. Layers that lose too much keep 8 bits."""
+"""Weights rounded in turn: later weights compensate errors of earlier weights. 4 bits only where accuracy allows it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 from helpers import CHECKOUT
 from npukit.errors import NpukitError
-from npukit.quantize import four_bits
-from npukit.quantize.four_bits import compensated, decibels
+from npukit.frontend.models import import_model
+from npukit.quantize.attempt import FloatModel
+from npukit.quantize.calibration import Calibration
 from npukit.quantize.grid import grid_of
 from npukit.quantize.models import Loaded, load_model
+from npukit.quantize.rounding import compensated, decibels, energy
+from npukit.quantize.scales import of_weights, quantised, unchanged
+from npukit.quantize.target.treatment import FOUR_BITS, Treatment
 from oracles.onnx_runtime import run_onnx
 
 DIGITS = CHECKOUT / "examples/digits"
@@ -68,24 +72,57 @@ CONVOLUTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", CONVOLUTIONS)
+@pytest.mark.parametrize(("options", "groups"), [*((each, 1) for each in CONVOLUTIONS), (CONVOLUTIONS[0], 2)])
 def test_the_moments_of_a_convolution_are_those_of_its_patches(
-    options: dict[str, list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, list[int]], groups: int, tmp_path: Path
 ) -> None:
     """Rows of weights times patches are the convolution's results: their energy follows from either."""
-    shape, kernel = (1, 6, 9, 8), weights(10, 6, 3, 2)
-    path = saved(tmp_path, shape, [node("Conv", "x w", "y", **options)], w=kernel)
+    shape, kernel = (1, 6, 9, 8), weights(10, 6 // groups, 3, 2)
+    path = saved(tmp_path, shape, [node("Conv", "x w", "y", group=groups, **options)], w=kernel)
     noise = np.random.default_rng(2).standard_normal((5, *shape)).astype(np.float32)
-    np.savez(tmp_path / "samples.npz", in0=noise)
-    found = []
+    model = FloatModel(import_model(path), "model", Calibration((noise,)), 0.0, unchanged, ())
+    (layer,) = model.roundings.values()
+    rows = layer.rows.reshape(layer.groups, -1, layer.rows.shape[1])
+    found = sum(
+        energy(each, by) for both in (layer._moments, layer._held_back) for each, by in zip(rows, both, strict=True)
+    )
+    assert found == pytest.approx(
+        sum(float(np.square(run_onnx(path, {"x": case})[0]).sum()) for case in noise), rel=1e-4
+    )
 
-    def kept(layer: four_bits.NarrowLayer) -> None:
-        found.append(sum(four_bits.energy(layer.rows, each) for each in (layer._moments, layer._held_back)))
 
-    monkeypatch.setattr(four_bits.NarrowLayer, "narrow", kept)
-    loaded(path, tmp_path / "samples.npz")
-    expected = sum(float(np.square(run_onnx(path, {"x": case})[0]).sum()) for case in noise)
-    assert found == [pytest.approx(expected, rel=1e-4)]
+def test_compensated_weights_bring_results_closer(tmp_path: Path) -> None:
+    """Inputs with few causes. Judged on cases held back."""
+    random = np.random.default_rng(1)
+    causes = random.normal(0, 1, (6, 48))
+    inputs = (random.normal(0, 1, (60, 1, 6)) @ causes).astype(np.float32)
+    path = saved(tmp_path, (1, 48), [node("MatMul", "x w", "y")], w=weights(48, 12) / 10)
+    model = FloatModel(import_model(path), "model", Calibration((inputs,)), 0.0, unchanged, ())
+    plain, made = (model.weights(Treatment(compensated=each), {}) for each in (False, True))
+    assert not plain
+    (layer,), (rounded,) = model.roundings.values(), made.values()
+    (judge,) = layer._held_back
+    usual = of_weights(layer.rows, 0, np.zeros(12))
+    rows = quantised(layer.rows, usual) * np.array(usual.scales)[:, np.newaxis]
+    assert decibels(layer.rows, rounded.T, judge) > decibels(layer.rows, rows, judge) + 3
+
+
+def test_a_target_decides_which_layers_have_4_bits(tmp_path: Path) -> None:
+    """The report names them."""
+    nodes = [node("MatMul", "x w", "h"), node("Relu", "h", "r"), node("MatMul", "r v", "y")]
+    path = saved(tmp_path, (1, 48), nodes, w=weights(48, 64), v=weights(64, 12, seed=2))
+    noise = np.random.default_rng(2).standard_normal((200, 1, 48)).astype(np.float32)
+    np.savez(tmp_path / "samples.npz", in0=noise @ noise[:48, 0] / 8)
+    counts = list[int]()
+    for target in (0, 10, 28, 34):
+        made = load_model(path, calibration=tmp_path / "samples.npz", weights="int4", target_db=target)
+        assert made.report is not None
+        named = [layer.name for layer in made.report.layers if FOUR_BITS in layer.done]
+        assert named == [name for name, narrow in widths(made).items() if narrow]
+        assert made.report.reached is None or made.report.reached.db >= target
+        counts.append(len(named))
+    assert counts[:2] == [2, 2]
+    assert counts[-1] == 0
 
 
 def test_a_layer_that_loses_too_much_keeps_8_bits(tmp_path: Path) -> None:
