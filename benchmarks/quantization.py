@@ -3,18 +3,24 @@
 python benchmarks/quantization.py digits                # needs scikit-learn: tests on the example's test split
 python benchmarks/quantization.py kws FOLDER_OF_MODELS  # official samples of MLPerf Tiny: tests on the other 900
 python benchmarks/quantization.py target FOLDER         # each MODEL with MODEL.npz: decibels and cycles
+
+`shapes.json` in the folder of `target` may close open shapes: {MODEL: {INPUT: SHAPE}}.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
+from benchmarks.state import commit
 
 from npukit import api
 from npukit.errors import NpukitError
@@ -64,34 +70,70 @@ def nets(model: Path, calibrating: np.ndarray) -> Iterator[tuple[str, Net]]:
         yield "weights in int4", load_model(model, calibration=data, weights="int4").net
 
 
-PLAIN = -1e9
-"""A target that every network reaches."""
+PLAIN, CLEAR = -1e9, 3.0
+"""A target that every network reaches, and decibels above a target from which no other network is searched for."""
+RESULTS = Path(__file__).with_name("quantized.json")
 
 
-def row(model: Path) -> str:
-    """The row of a model: decibels on cases held back and predicted cycles, of plain int8 and of the found network."""
-    cells, told = list[tuple[str, int]](), dict[str, Any]()
-    for target in (PLAIN, Options().target_db):
-        try:
-            options = Options(calibration=model.with_name(f"{model.name}.npz"), target_db=target)
-            told = api.fit(model, options=options)
-            cells.append((f"{told['reached']['db']:.1f}", told["predicted"]["latency_cycles"]))
-        except NpukitError as error:
-            cells.append((error.message, 0))
-    (before, cycles), (after, found) = cells
-    steps = "; ".join(told["reached"]["steps"]) if found else ""
-    times = f"{found / cycles:.2f}" if cycles and found else ""
-    return f"| {model.name} | {before} | {after} | {cycles:,} | {found:,} | {times} | {steps} |"
+def fitted(model: Path, target: float, shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """Decibels on cases held back, predicted cycles and steps of a network with a target; the reason of a refusal."""
+    sizes: Any = tuple((name, tuple(shape)) for name, shape in shapes.items())
+    options = Options(calibration=model.with_name(f"{model.name}.npz"), target_db=target, input_shapes=sizes)
+    begun = process_time()
+    try:
+        told = api.fit(model, options=options)
+    except NpukitError as error:
+        reached = re.search(r"in int8 is ([-\d.]+) dB", error.message)
+        found: dict[str, Any] = {"db": float(reached[1])} if reached else {"why": error.message}
+        return {**found, "seconds": round(process_time() - begun)}
+    reached = told["reached"]
+    cycles, seconds = told["predicted"]["latency_cycles"], round(process_time() - begun)
+    return {"db": reached["db"], "cycles": cycles, "steps": list(reached["steps"]), "seconds": seconds}
+
+
+def measured(model: Path, shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """A model in plain int8, and with the target."""
+    plain, target = fitted(model, PLAIN, shapes), Options().target_db
+    found = plain if plain.get("db", PLAIN) >= target + CLEAR else fitted(model, target, shapes)
+    return {"model": model.name, "plain": plain, "found": found}
+
+
+def row(given: Mapping[str, Any]) -> str:
+    """The row of a model: decibels and cycles in plain int8 and of the found network."""
+    plain, found = given["plain"], given["found"]
+    if "why" in plain:
+        return f"| {given['model']} | {plain['why']} | | | | |"
+    times = f"{found['cycles'] / plain['cycles']:.2f}" if "cycles" in found else "missed"
+    steps = "; ".join(found.get("steps", ())) or ("none" if "cycles" in found else "")
+    return (
+        f"| {given['model']} | {plain['db']:.1f} | {found.get('db', 0):.1f} | {plain['cycles']:,} | {times} | {steps} |"
+    )
+
+
+def targets(folder: Path, only: str, *, write: bool) -> None:
+    """Measures the models of a folder, and prints a row for each."""
+    sizes, results = folder / "shapes.json", dict[str, Any]()
+    shapes = json.loads(sizes.read_text(encoding="utf-8")) if sizes.exists() else {}
+    for model in sorted(each for each in folder.iterdir() if each.suffix in (".onnx", ".tflite", ".pt2")):
+        if not re.search(only, model.name):
+            continue
+        results[model.name] = measured(model, shapes.get(model.name, {}))
+        print(row(results[model.name]), flush=True)
+        if write:
+            known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+            known[model.name] = {**results[model.name], "at": commit()}
+            RESULTS.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network", choices=("digits", "kws", "target"))
     parser.add_argument("models", type=Path, nargs="?", default=DIGITS)
+    parser.add_argument("--only", default="", help="a pattern of models' names")
+    parser.add_argument("--write", action="store_true", help=f"keep the results in {RESULTS.name}")
     given = parser.parse_args()
     if given.network == "target":
-        for model in sorted(each for each in given.models.iterdir() if each.suffix in (".onnx", ".tflite", ".pt2")):
-            print(row(model), flush=True)
+        targets(given.models, given.only, write=given.write)
         return
     calibrating, inputs, labels = digits() if given.network == "digits" else kws(given.models)
     file = "digits_float.onnx" if given.network == "digits" else "kws_ref_model_float32.tflite"

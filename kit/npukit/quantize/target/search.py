@@ -133,8 +133,9 @@ def _search(found: _Found) -> None:
 def _treatments(model: FloatModel, plain: Treatment) -> list[Treatment]:
     """Treatments of the whole network that cost no cycles."""
     found = list[Treatment]()
-    for power in POWERS if model.groups else POWERS[:1]:
-        treatment = replace(plain, compensated=True, equalised=power)
+    for treatment in (replace(plain, compensated=True, equalised=power) for power in POWERS):
+        if treatment.equalised and not model.constants(treatment):
+            continue
         counts = counted(model, treatment)
         more = (replace(treatment, ranges=least_errors(counts, each)) for each in OF_ERRORS)
         found += [each for each in (treatment, *more) if each not in found]
