@@ -234,3 +234,42 @@ def test_scores_of_a_softmax_in_float_have_no_floor(tmp_path: Path) -> None:
     loaded = load_model(path, calibration=data(tmp_path, noise(1, WIDTH)), keep_float=["softmax_0"])
     assert loaded.report is not None
     assert min(layer.sqnr_db for layer in loaded.report.layers) > TARGET
+
+
+def test_channels_are_equalised_through_sums_and_padding(tmp_path: Path) -> None:
+    """A residual stream that gains channels, as of face detectors: all layers scale it together."""
+    nodes = [
+        node("Conv", "x first", "a"),
+        node("Conv", "a second bias", "b"),
+        node("Pad", "a amounts", "p"),
+        node("Add", "p b", "s"),
+        node("Clip", "s zero", "r"),
+        node("Conv", "r last", "y"),
+    ]
+    sizes = np.logspace(0, -3, CHANNELS + 4, dtype=np.float32).reshape(-1, 1, 1, 1)
+    first = weights(CHANNELS, 3, 1, 1) * sizes[:CHANNELS]
+    second = weights(CHANNELS + 4, CHANNELS, 1, 1) * sizes / sizes[:CHANNELS].reshape(1, -1, 1, 1)
+    last = weights(4, CHANNELS + 4, 1, 1, seed=2) / sizes.reshape(1, -1, 1, 1)
+    bias = 0.1 * sizes.ravel()
+    path = saved(tmp_path, (1, 3, 6, 6), nodes, first=first, second=second, bias=bias, last=last, zero=np.float32(0))
+    given = onnx.load(path)
+    given.graph.initializer.append(numpy_helper.from_array(np.array([0, 0, 0, 0, 0, 4, 0, 0]), "amounts"))
+    onnx.save(given, path)
+    model = model_of(path, noise(1, 3, 6, 6))
+    assert sorted(len(group.products) for group in model.groups) == [2]
+    attempt = model.attempt(Treatment(equalised=1))
+    before, outputs = ([values[-1] for values in seen.values] for seen in (model.seen, attempt.seen))
+    np.testing.assert_allclose(outputs, before, rtol=1e-4, atol=1e-5 * np.abs(before).max())
+    assert gained(model, lambda treatment: replace(treatment, equalised=1)) > 6
+
+
+def test_values_that_a_table_maps_to_one_number_saturate(tmp_path: Path) -> None:
+    nodes = [node("MatMul", "x w", "h"), node("HardSwish", "h", "y")]
+    path = saved(tmp_path, (1, WIDTH), nodes, w=8 * weights(WIDTH, 64))
+    model = model_of(path, noise(1, WIDTH))
+    attempt = model.attempt(Treatment())
+    (product,) = (op for op in attempt.net.ops if op.kind == "dense")
+    given = attempt.net.tensor(product.output).quantization
+    assert given is not None
+    assert (-128 - given.zero_point) * given.scale == pytest.approx(-3, abs=0.3)
+    assert model.reached(attempt.net) > TARGET

@@ -26,6 +26,7 @@ from npukit.quantize.choose import of_range
 from npukit.quantize.floors import Floors, deep_softmaxes, floors, least_peaks, softmaxes
 from npukit.quantize.function import constant, outputs, parameters, variables
 from npukit.quantize.observe import ObservedRange, extremes, percentiles
+from npukit.quantize.plateaus import plateaus
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, closeness, compare
 from npukit.quantize.rewrite import QdqModule, rewrite
@@ -152,7 +153,8 @@ class FloatModel:
         """The weights rounded in turn, by linear op. `changed`: other weights of the float function."""
         found, narrow = dict[Any, np.ndarray](), {self.linear[place] for place in treatment.narrow}
         pairs = self._factors(treatment.equalised) if treatment.equalised else ()
-        divided = {reader: factors for group, factors in pairs for reader in group.readers}
+        read = ((each, group, self.points.values[each].args[0], by) for group, by in pairs for each in group.readers)
+        divided = {reader: group.part(self.points, source, by) for reader, group, source, by in read}
         for linear in self.linear if treatment.compensated else narrow:
             weights = changed.get(linear, constant(self.points.values[linear].args[1]))
             rounding, ends = self.roundings.get(linear), IN_INT4 if linear in narrow else IN_INT8
@@ -203,7 +205,8 @@ class FloatModel:
     def divided(self, treatment: Treatment) -> dict[Any, np.ndarray]:
         """The factors by which the channels of results are divided."""
         pairs = self._factors(treatment.equalised) if treatment.equalised else ()
-        return {each: factors for group, factors in pairs for each in group.results if each in self._ends}
+        found = ((each, group.part(self.points, each, factors)) for group, factors in pairs for each in group.results)
+        return {each: factors for each, factors in found if each in self._ends}
 
     def tail(self, result: Any) -> frozenset[int] | None:
         """The places of a result and of all results computed from it, up to outputs and dense layers. None if they have
@@ -274,9 +277,12 @@ class FloatModel:
         """The groups, with the channels' factors. In each result, no channel has more than the usual range."""
         for group in self.groups:
             ends = [self._ends[each] for each in group.results if each in self._ends]
-            peaks = [np.maximum(-low, high) for low, high in ends]
-            if any(map(np.any, peaks)):
-                yield group, factors_of(np.max([each / (each.max() or 1) for each in peaks], axis=0), power)
+            relative = np.zeros(max((len(low) for low, _ in ends), default=0))
+            for low, high in ends:
+                peaks = np.maximum(-low, high)
+                relative[: len(peaks)] = np.maximum(relative[: len(peaks)], peaks / (peaks.max() or 1))
+            if relative.any():
+                yield group, factors_of(relative, power)
 
     def _observed(self, seen: Frames) -> tuple[dict[Any, ObservedRange], Floors]:
         """The ranges of the quantised variables, and the floors of all."""
@@ -284,6 +290,7 @@ class FloatModel:
         order = points.in_order()
         found = dict(zip(order, whole, strict=False))
         lowest = floors(points, found, self._peaks(seen, deep_softmaxes(points, found)))
+        lowest = lowest.raised(plateaus(points, seen.values))
         found = lowest.ranges(found)
         if self.cut:
             around = [*found.values(), *whole[len(found) :]]

@@ -7,7 +7,7 @@ its row is zero. Values below a floor saturate in int8, and the range of scores 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log
 from typing import Any
 
@@ -42,6 +42,11 @@ class Floors:
     def _range(self, variable: Any, around: ObservedRange) -> ObservedRange:
         floor = self.variables.get(variable, -inf)
         return ObservedRange(max(around.low, floor), max(around.high, floor))
+
+    def raised(self, found: Mapping[Any, float]) -> Floors:
+        """The floors, and further floors of variables."""
+        higher = {each: max(self.variables.get(each, -inf), end) for each, end in found.items()}
+        return replace(self, variables={**self.variables, **higher})
 
     def renamed(self, known: Mapping[Any, Any]) -> Floors:
         """The floors of a function with other variables."""

@@ -68,8 +68,9 @@ def channels_read(call: Any, axis: int) -> str:
     return TOGETHER if groups == 1 else BY_ITSELF if groups == shape_of(call.args[0])[axis] else ""
 
 
-def pads_channels(call: Any, axis: int) -> bool:
-    return callee(call) == "nn.pad" and any(map(int, call.attrs.pad_width[2 * axis : 2 * axis + 2]))
+def pads_channels(call: Any, axis: int, ends: int = 2) -> bool:
+    """True for padding before the channels or, with both ends, behind them."""
+    return callee(call) == "nn.pad" and any(map(int, call.attrs.pad_width[2 * axis : 2 * axis + ends]))
 
 
 def _product(points: Points, first: Any) -> Any:

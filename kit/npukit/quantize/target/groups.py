@@ -32,6 +32,8 @@ SCALABLE = ("nn.relu", "nn.leakyrelu", "abs", "negative", "nn.max_pool2d", "nn.a
 OF_EQUALS = ("add", "subtract", "maximum", "minimum")
 """Operators scaling each channel of the result as the channels of both inputs."""
 
+ENDLESS = 1e30
+"""An upper limit above is none."""
 LEAST = 2.0**-16
 """Least factor of a channel, relative to the largest channel."""
 
@@ -44,6 +46,10 @@ class Group:
     products: list[Any] = field(default_factory=list)
     readers: list[Any] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
+
+    def part(self, points: Points, variable: Any, factors: np.ndarray) -> np.ndarray:
+        """The factors of a result's channels. Padding adds channels behind the others."""
+        return factors[: shape_of(variable)[self.axis(points)]]
 
     def axis(self, points: Points) -> int:
         """The axis of channels in the results."""
@@ -104,6 +110,9 @@ def _scales(call: Any) -> bool:
     if callee(call) in OF_EQUALS:
         shapes = {tuple(shape_of(each)) for each in variables(call)}
         return len(shapes) == 1 and not any(map(np.any, numbers))
+    if callee(call) == "clip":
+        low, high = (float(number.item()) for number in numbers)
+        return low == 0 and high > ENDLESS
     return callee(call) in SCALABLE or (callee(call) == "multiply" and len(numbers) == 1)
 
 
@@ -111,11 +120,10 @@ def _is_whole(points: Points, group: Group) -> bool:
     """True if linear ops are at both ends, and all agree on the channels."""
     if not group.products or not group.readers:
         return False
-    calls = [points.values[each] for each in group.products]
     axis, inner = group.axis(points), (points.values[each] for each in group.results)
-    alike = {(channel_axis_of(call), shape_of(call)[channel_axis_of(call)]) for call in calls}
+    alike = {channel_axis_of(points.values[each]) for each in group.products}
     read = all(channels_read(points.values[each], axis) for each in group.readers)
-    return len(alike) == 1 and read and not any(pads_channels(each, axis) for each in inner)
+    return len(alike) == 1 and read and not any(pads_channels(each, axis, ends=1) for each in inner)
 
 
 def factors_of(peaks: np.ndarray, power: float) -> np.ndarray:
@@ -130,15 +138,17 @@ def equalised(points: Points, group: Group, factors: np.ndarray, known: Constant
     made = dict[Any, np.ndarray]()
     for product in group.products:
         call, weights = points.values[product], weights_of(points, product, known)
-        made[product] = weights / along(factors, weights.ndim, weight_axis(call, weights.ndim))
+        part = group.part(points, product, factors)
+        made[product] = weights / along(part, weights.ndim, weight_axis(call, weights.ndim))
     for biased, bias in _biases(points, group):
-        bias = known.get(biased, bias)
-        made[biased] = bias / (factors.reshape(bias.shape) if bias.size == len(factors) else factors)
+        bias, part = known.get(biased, bias), group.part(points, biased, factors)
+        made[biased] = bias / (part.reshape(bias.shape) if bias.size == len(part) else part)
     for reader in group.readers:
         weights, call = made.get(reader, weights_of(points, reader, known)), points.values[reader]
         summed = channels_read(call, group.axis(points)) == TOGETHER
         axis = input_axis(call) if summed else weight_axis(call, weights.ndim)
-        made[reader] = weights * along(np.repeat(factors, weights.shape[axis] // len(factors)), weights.ndim, axis)
+        part = group.part(points, call.args[0], factors)
+        made[reader] = weights * along(np.repeat(part, weights.shape[axis] // len(part)), weights.ndim, axis)
     return made
 
 

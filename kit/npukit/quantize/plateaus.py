@@ -1,0 +1,78 @@
+"""Plateaus: the low values of a result that all its readers map to a single number.
+
+A hard swish maps all values below -3 to zero, a table with a lower limit all values below the limit. These values
+saturate in int8 without harm, and the range stays short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from npukit.quantize.function import outputs, variables
+from npukit.quantize.points import Points
+
+
+def plateaus(points: Points, runs: Iterator[list[np.ndarray]]) -> dict[Any, float]:
+    """The ends of plateaus in the data, by result. `runs`: values of the quantised results."""
+    order = points.in_order()
+    pairs = {each: _Plateau(order.index(source), order.index(each)) for source, each in _functions(points)}
+    for values in runs if pairs else ():
+        for plateau in pairs.values():
+            plateau.see(values)
+    ends = dict[Any, float]()
+    for each in pairs.values():
+        ends[order[each.source]] = min(ends.get(order[each.source], inf), each.end)
+    lowest = {order[each.source]: each.low for each in pairs.values()}
+    return {source: end for source, end in ends.items() if lowest[source] < end < inf}
+
+
+def _functions(points: Points) -> Iterator[tuple[Any, Any]]:
+    """Each quantised result that only functions of single numbers read, with each of the functions' results."""
+    readers: Mapping[Any, Sequence[Any]] = _readers(points)
+    for source in points.in_order():
+        found, todo = dict[Any, None](), [source]
+        while todo:
+            inner = [each for each in readers.get(todo.pop(), ()) if each not in found]
+            found |= dict.fromkeys(inner)
+            todo += [each for each in inner if each not in points.quantised]
+        ends = {*outputs(points.module)}
+        if found and source not in ends and all(points.leaf(each).same_as(source) for each in found):
+            yield from ((source, each) for each in found if each in points.quantised)
+
+
+def _readers(points: Points) -> dict[Any, list[Any]]:
+    readers = dict[Any, list[Any]]()
+    for variable, value in points.values.items():
+        for read in variables(value):
+            readers.setdefault(read, []).append(variable)
+    return readers
+
+
+@dataclass
+class _Plateau:
+    """The values of a result and of a function of it, by their places. `end`: the least value that the function maps to
+    another number than the lowest value."""
+
+    source: int
+    made: int
+    low: float = inf
+    level: float = 0.0
+    end: float = inf
+
+    def see(self, values: Sequence[np.ndarray]) -> None:
+        given, made = values[self.source].ravel(), values[self.made].ravel()
+        if len(given) != len(made) or not len(given):
+            self.end = -inf
+            return
+        lowest = int(given.argmin())
+        low, level = float(given[lowest]), float(made[lowest])
+        if level != self.level and self.low < inf:
+            self.end = min(self.end, max(low, self.low))
+        if low < self.low:
+            self.low, self.level = low, level
+        self.end = min(self.end, float(given.min(where=made != self.level, initial=inf)))
