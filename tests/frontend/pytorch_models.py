@@ -63,7 +63,6 @@ class Grouped(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        grouped.define()
         self.bias = nn.Parameter(torch.randn(6))
         self.register_buffer("weight", torch.randint(-8, 8, (6, 32), dtype=torch.int8))
         self.register_buffer("scales", torch.rand(6, 4) + 0.1)
@@ -105,12 +104,23 @@ class MaxPooled(nn.Module):
 class Function(nn.Module):
     """A function of `torch.nn.functional`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *given: Any, **options: Any) -> None:
         super().__init__()
-        self.function = getattr(nn.functional, name)
+        self.function, self.given, self.options = getattr(nn.functional, name), given, options
 
     def forward(self, data: torch.Tensor) -> torch.Tensor:
-        return self.function(data)
+        return self.function(data, *self.given, **self.options)
+
+
+class Padded(nn.Module):
+    """Padding of quantised data by the data's own values."""
+
+    def __init__(self, mode: str, widths: tuple[int, ...]) -> None:
+        super().__init__()
+        self.mode, self.widths = mode, widths
+
+    def forward(self, data: torch.Tensor) -> torch.Tensor:
+        return both(nn.functional.pad(both(data, 0.05, 3), self.widths, self.mode), 0.05, 3)
 
 
 class Pooled(nn.Module):
@@ -167,5 +177,6 @@ def exported(module: nn.Module, *shape: int, **options: Any) -> torch.export.Exp
 
 def saved(module: nn.Module, folder: Path, *shape: int, **options: Any) -> Path:
     path = folder / "model.pt2"
-    torch.export.save(exported(module, *shape, **options), path)
+    with grouped.defined():
+        torch.export.save(exported(module, *shape, **options), path)
     return path

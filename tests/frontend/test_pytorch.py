@@ -123,11 +123,31 @@ def test_what_torchao_quantises_is_taken_as_it_is(tmp_path: Path) -> None:
 
 def test_weights_in_groups_are_read_in_float(tmp_path: Path) -> None:
     module, data = models.Grouped().eval(), noise(1, 32)
+    before = hasattr(torch.ops.torchao, "dequantize_affine")
     path = models.saved(module, tmp_path, 1, 32)
     (got,) = run_reference(load_model(path, in_float=True).net, [data])
     weight, scales, zeros = (each.numpy().astype(np.float32) for each in (module.weight, module.scales, module.zeros))
     real = (weight - np.repeat(zeros, 8, 1)) * np.repeat(scales, 8, 1)
     assert np.allclose(got, data @ real.T + module.bias.detach().numpy(), rtol=1e-4, atol=1e-4)
+    assert hasattr(torch.ops.torchao, "dequantize_affine") == before, "torchao, imported later, defines it"
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("shape", [(1, 3, 6, 5), (2, 3, 7)])
+def test_padding_by_the_data_itself(mode: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    """Quantised data are moved as integers."""
+    module, data = models.Padded(mode, (2, 1, 0, 3)[: 2 * len(shape) - 4]).eval(), noise(*shape)
+    net = load_model(models.saved(module, tmp_path, *shape), in_file_types=True).net
+    assert "resize_nearest" in [op.kind for op in net.ops]
+    assert "tvm_code" not in [op.kind for op in net.ops]
+    (got,) = run_reference(net, [data])
+    np.testing.assert_array_equal(got, module(torch.from_numpy(data)).numpy())
+
+
+def test_negative_amounts_crop(tmp_path: Path) -> None:
+    module, data = models.Function("pad", (2, -1, -2, 1), value=0.5).eval(), noise(1, 2, 6, 5)
+    (got,) = run_reference(load_model(models.saved(module, tmp_path, 1, 2, 6, 5), in_float=True).net, [data])
+    np.testing.assert_array_equal(got, module(torch.from_numpy(data)).numpy())
 
 
 def test_the_largest_and_their_places(tmp_path: Path) -> None:

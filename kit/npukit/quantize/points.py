@@ -21,6 +21,8 @@ REARRANGEMENTS = ("expand_dims", "flatten", "nn.batch_flatten", "permute_dims", 
 """Moves allowed between an op and its activation."""
 CLIPS = ("clip", "nn.relu", "nn.relu6")
 LIMITS = ("maximum", "minimum")
+MASK = 1000.0
+"""Least magnitude of a constant of padding that stands for an infinite number."""
 OF_ONE_NUMBER = (*FUNCTIONS, *WITH_ATTRIBUTES)
 
 
@@ -53,8 +55,10 @@ class Points:
         return self._activated.get(variable, variable)
 
     def moves(self, variable: Any) -> bool:
-        """True if the variable contains another variable's values, only moved."""
-        return callee(self.values.get(variable)) in (*MOVEMENTS, "split")
+        """True if the variable contains another variable's values, only moved, apart from zeros or masks."""
+        value: Any = self.values.get(variable)
+        adds = callee(value) == "nn.pad" and 0 < abs(float(value.attrs.pad_value)) < MASK
+        return callee(value) in (*MOVEMENTS, "split") and not adds
 
     def inside(self, variable: Any) -> Any:
         """The variable merged into an op: the product before a bias, or the scaling before a softmax; else None."""

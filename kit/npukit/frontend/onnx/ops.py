@@ -21,7 +21,7 @@ from npukit.frontend.boxes import LEAST, Suppression
 from npukit.frontend.boxes import non_max_suppression as boxes_kept
 from npukit.frontend.expressions import elu, extremes, place, taken
 from npukit.frontend.onnx.integers import INTEGER_OPS, conv, conv_transpose
-from npukit.frontend.onnx.node import known, padded
+from npukit.frontend.onnx.node import known, padded, text_of
 from npukit.frontend.onnx.recurrent import RECURRENT
 from npukit.frontend.onnx.resize import resize
 
@@ -55,18 +55,22 @@ def _limit(given: Any, default: float, params: Any) -> float | None:
     return default if np.isnan(value.item()) else float(value.item())
 
 
+PADDING = {"constant": "constant", "edge": "replicate", "reflect": "reflect", "wrap": "circular"}
+"""Relax's name of each mode of padding."""
+
+
 def pad(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-    """Constant padding by known amounts uses Relax's own operator. TVM converts everything else."""
+    """Padding by known amounts uses Relax's own operator. TVM converts everything else."""
     data, pads, value, axes = padded(inputs, 4)
     rank = len(data.ty.shape)
     amounts, level = known(pads, params), known(value, params) if value is not None else np.zeros(())
     places = known(axes, params) if axes is not None else np.arange(rank)
-    constant = attr.get("mode", b"constant") in (b"constant", "constant")
-    if not constant or amounts is None or level is None or places is None:
+    mode = PADDING.get(text_of(attr, "mode", "constant"))
+    if mode is None or amounts is None or level is None or places is None:
         return usual(bb, inputs, attr, params)
     widths = np.zeros((rank, 2), int)
     widths[places] = amounts.reshape(2, -1).T
-    return operators.nn.pad(data, widths.ravel().tolist(), "constant", float(level.item()))
+    return operators.nn.pad(data, widths.ravel().tolist(), mode, float(level.item()))
 
 
 def gather(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:

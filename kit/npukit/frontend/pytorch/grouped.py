@@ -3,7 +3,8 @@
 # pyright: reportMissingImports=false
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -18,14 +19,20 @@ _SCHEMA = (
     f"{GROUPED_OP}(Tensor input, SymInt[] block_size, Tensor scale, Tensor? zero_point, ScalarType input_dtype,"
     " Scalar? quant_min=None, Scalar? quant_max=None, ScalarType output_dtype=6) -> Tensor"
 )
-_LIBRARY = torch.library.Library("torchao", "FRAGMENT")
 
 
-def define() -> None:
-    """Defines the operator for PyTorch, unless torchao is imported: a program that calls it cannot be loaded before."""
-    if not hasattr(torch.ops.torchao, GROUPED_OP):
-        _LIBRARY.define(_SCHEMA)
-        _LIBRARY.impl(GROUPED_OP, lambda integers, *_: torch.empty_like(integers, dtype=torch.float32), "Meta")
+@contextmanager
+def defined() -> Iterator[None]:
+    """Defines the operator for PyTorch within the context, unless torchao has: a program that calls the operator cannot
+    be loaded before. A later import of torchao defines the operator itself."""
+    library = torch.library.Library("torchao", "FRAGMENT")
+    try:
+        if not hasattr(torch.ops.torchao, GROUPED_OP):
+            library.define(_SCHEMA)
+            library.impl(GROUPED_OP, lambda integers, *_: torch.empty_like(integers, dtype=torch.float32), "Meta")
+        yield
+    finally:
+        library._destroy()
 
 
 def converters(known: Mapping[str, np.ndarray]) -> dict[str, Any]:

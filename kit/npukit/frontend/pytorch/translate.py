@@ -31,13 +31,13 @@ TYPES = {torch.int8: "int8", torch.uint8: "uint8", torch.int16: "int16", torch.i
 def translated(archive: BytesIO) -> IRModule:
     """The program in a checked archive, from `checked_archive`, as a Relax module."""
     table = torch.export.default_decompositions()
-    for kind in KINDS:
+    for kind in (*KINDS, torch.ops.aten.pad.default):
         table.pop(kind, None)
-    grouped.define()
-    program = torch.export.load(archive).run_decompositions(table)
-    known = _constants(program)
-    kept = _changed_buffers(program)
-    made = from_exported_program(program, custom_convert_map=_converters(known), run_ep_decomposition=False)
+    with grouped.defined():
+        program = torch.export.load(archive).run_decompositions(table)
+        known = _constants(program)
+        kept = _changed_buffers(program)
+        made = from_exported_program(program, custom_convert_map=_converters(known), run_ep_decomposition=False)
     module = with_folds(made)
     names = [parameter.name for parameter in cast(Any, module["main"]).params]
     results = [spec.arg.name for spec in program.graph_signature.output_specs]
@@ -54,6 +54,7 @@ def _converters(known: Known) -> dict[str, Any]:
             for extent in ("tensor", "channel")
         },
         "elu.default": _elu,
+        "pad.default": _pad,
         "select.int": _select,
         "amax.default": partial(_extreme, operators.max),
         "amin.default": partial(_extreme, operators.min),
@@ -91,6 +92,22 @@ def _elu(node: Any, importer: Any) -> relax.Var:
     """ELU, SELU and CELU. TVM's converter leaves out both scales."""
     data, *factors = node.args
     return importer.block_builder.emit(elu(importer.env[data], *map(float, factors)))
+
+
+def _pad(node: Any, importer: Any) -> relax.Var:
+    """Padding, the last axis first. Negative amounts crop."""
+    data, amounts, *rest = node.args
+    mode, value = (*rest, *("constant", None)[len(rest) :])
+    shape = importer.env[data].ty.shape
+    widths = [[0, 0]] * (len(shape) - len(amounts) // 2) + np.reshape(amounts, (-1, 2))[::-1].tolist()
+    around = [max(width, 0) for pair in widths for width in pair]
+    padded = importer.block_builder.emit(operators.nn.pad(importer.env[data], around, mode, float(value or 0)))
+    if min(amounts) >= 0:
+        return padded
+    cropped = [axis for axis, pair in enumerate(widths) if min(pair) < 0]
+    begins = [max(-widths[axis][0], 0) for axis in cropped]
+    ends = [padded.ty.shape[axis] - max(-widths[axis][1], 0) for axis in cropped]
+    return importer.block_builder.emit(operators.strided_slice(padded, cropped, begins, ends))
 
 
 def _select(node: Any, importer: Any) -> relax.Var:

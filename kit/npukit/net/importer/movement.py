@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.expressions import callee, dtype_of, resolve, shape_of
 from npukit.net.importer.images import resize
+from npukit.net.importer.site import Site
 from npukit.net.ops import Pad, Reshape, ResizeNearest, Slice
 
 if TYPE_CHECKING:
@@ -74,11 +75,26 @@ def permute(walk: Walk, source: AxesView, call: Any) -> AxesView:
     return AxesView(source.name, tuple(axes.index(axis) for axis in source.order))
 
 
+def padded(walk: Walk, site: Site) -> AxesView | None:
+    """A padding by a number beyond the data's range, as of the result. None for another site."""
+    if callee(site.core) != "nn.pad":
+        return None
+    view, value = walk.activation(site.core.args[0]), float(site.core.attrs.pad_value)
+    given = walk.assembly.quantization(view.name)
+    assert given is not None
+    steps = value / given.scale + given.zero_point
+    return pad(walk, view if -129 < steps < 128 else walk.converted(view, site.quantization, "int8"), site.core)
+
+
+MIRRORS = {"circular": "wrap", "reflect": "reflect", "replicate": "edge"}
+"""Relax's modes of padding by the data's own values, with numpy's names."""
+
+
 def pad(walk: Walk, source: AxesView, call: Any) -> AxesView:
     attributes = call.attrs
-    if attributes.pad_mode != "constant":
-        raise NpukitError(f"it pads by {attributes.pad_mode}, which npukit does not compute yet")
     widths = np.array([int(width) for width in attributes.pad_width]).reshape(-1, 2)[list(source.order)]
+    if (mode := str(attributes.pad_mode)) != "constant":
+        return _mirrored(walk, source, widths, MIRRORS[mode])
     before, after = (tuple(map(int, column)) for column in widths.T)
     quantization = walk.assembly.quantization(source.name)
     if quantization is None or widths.min(initial=0) < 0:
@@ -109,37 +125,55 @@ def _sliced(walk: Walk, source: AxesView, call: Any, ranges: list[range]) -> Axe
     attributes = Slice(
         tuple(part.start for part in parts), tuple(part.stop for part in parts), tuple(part.step for part in parts)
     )
-    turned = {axis for axis, part in enumerate(ranges) if part.step < 0}
+    turned = [place for place, part in enumerate(given) if part.step < 0]
     return _reversed(walk, _derived(walk, source, attributes, call), turned)
 
 
 def flip(walk: Walk, source: AxesView, call: Any) -> AxesView:
-    return _reversed(walk, source, {int(call.attrs.axis) % len(source.order)})
+    return _reversed(walk, source, [source.order.index(int(call.attrs.axis) % len(source.order))])
 
 
-def _reversed(walk: Walk, view: AxesView, axes: set[int]) -> AxesView:
-    """The view reversed along `axes`."""
-    for place, axis in enumerate(view.order):
-        if axis in axes:
-            view = picked(walk, view, axis, np.arange(walk.assembly.tensors[view.name].shape[place])[::-1])
+def _reversed(walk: Walk, view: AxesView, places: Sequence[int]) -> AxesView:
+    shape = walk.assembly.tensors[view.name].shape
+    return _chosen(walk, view, {place: range(shape[place])[::-1] for place in places})
+
+
+def _mirrored(walk: Walk, view: AxesView, widths: np.ndarray, mode: Any) -> AxesView:
+    """The view padded by its own values."""
+    sizes = enumerate(zip(walk.assembly.tensors[view.name].shape, widths, strict=True))
+    return _chosen(
+        walk, view, {place: np.pad(range(size), width, mode) for place, (size, width) in sizes if any(width)}
+    )
+
+
+def _chosen(walk: Walk, view: AxesView, indices: Mapping[int, Iterable[int]]) -> AxesView:
+    """The view with some indices of some axes in memory. One or two adjacent axes become the rows and columns of an
+    image that a nearest resize chooses from."""
+    if walk.assembly.quantization(view.name) is None:
+        raise NpukitError("it chooses from integers that are not quantised")
+    rest = {place: tuple(map(int, chosen)) for place, chosen in indices.items()}
+    if any(index >= _PLACES for chosen in rest.values() for index in chosen):
+        raise NpukitError(f"it chooses from more than {_PLACES:,} numbers of an axis")
+    while rest:
+        shape, place = walk.assembly.tensors[view.name].shape, min(rest)
+        rows, columns = rest.pop(place), rest.pop(place + 1, None)
+        sizes, chosen = (shape[place : place + 2], (rows, columns)) if columns else ((1, shape[place]), ((0,), rows))
+        end = place + 1 + bool(columns)
+        image, made = ((prod(shape[:place]), *each, prod(shape[end:])) for each in (sizes, map(len, chosen)))
+        taken = walk.assembly.derive(ResizeNearest(*chosen), walk.assembly.derive(Reshape(), view.name, image), made)
+        after = (*shape[:place], *map(len, chosen[-(end - place) :]), *shape[end:])
+        view = AxesView(walk.assembly.derive(Reshape(), taken, after), view.order)
     return view
 
 
 def picked(walk: Walk, view: AxesView, axis: int, places: np.ndarray) -> AxesView:
-    """The view with the elements at `places` along an axis of the model. The axis becomes the columns of an image: a
-    nearest resize takes any columns."""
-    if walk.assembly.quantization(view.name) is None:
-        raise NpukitError("it takes places of what is not quantised, which npukit does not compute yet")
-    shape, place = walk.assembly.tensors[view.name].shape, view.order.index(axis % len(view.order))
-    outer, size, inner = prod(shape[:place]), shape[place], prod(shape[place + 1 :])
-    columns = np.where(places < 0, places + size, places)
-    if columns.min(initial=0) < 0 or columns.max(initial=0) >= min(size, _PLACES):
-        raise NpukitError(f"it takes places {columns.min()} to {columns.max()} of {size}")
-    taken = ResizeNearest((0,), tuple(map(int, columns)))
-    image = walk.assembly.derive(Reshape(), view.name, (outer, 1, size, inner))
-    found = walk.assembly.derive(taken, image, (outer, 1, len(columns), inner))
-    made = (*shape[:place], len(columns), *shape[place + 1 :])
-    return AxesView(walk.assembly.derive(Reshape(), found, made), view.order)
+    """The view with the elements at `places` along an axis of the model."""
+    place = view.order.index(axis % len(view.order))
+    size = walk.assembly.tensors[view.name].shape[place]
+    chosen = np.where(places < 0, places + size, places)
+    if chosen.min(initial=0) < 0 or chosen.max(initial=0) >= size:
+        raise NpukitError(f"it takes places {chosen.min()} to {chosen.max()} of {size}")
+    return _chosen(walk, view, {place: chosen})
 
 
 def split_part(walk: Walk, source: AxesView, call: Any) -> AxesView:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
@@ -32,7 +33,7 @@ from npukit.net.importer.expressions import (
 from npukit.net.importer.given import is_given
 from npukit.net.importer.islands import PICKS, Islands
 from npukit.net.importer.linear import LINEAR, SUMMED, of_integers
-from npukit.net.importer.movement import MOVEMENTS, moved_from
+from npukit.net.importer.movement import MOVEMENTS, moved_from, padded
 from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
@@ -351,10 +352,9 @@ def _bind(walk: Walk, binding: Any) -> None:
             walk.views[binding.var] = _quantize(walk, binding.value, as_asked=binding.var in walk.kept)
         elif callee(binding.value) == "argmax":
             if binding.var not in walk.only_cast:
-                walk.views[binding.var] = argmax(walk, binding.value, dtype_of(binding.value))
+                _search(walk, binding, binding.value)
         elif _casts(binding.value) and callee(resolve(binding.value.args[0], walk.definitions)) == "argmax":
-            searched = resolve(binding.value.args[0], walk.definitions)
-            walk.views[binding.var] = argmax(walk, searched, dtype_of(binding.value))
+            _search(walk, binding, resolve(binding.value.args[0], walk.definitions))
         elif _is_code(binding.value) and dtype_of(binding.value) in NARROW:
             walk.views[binding.var] = walk.islands.tensor(binding.var, IN_INTEGERS)
         elif callee(binding.value) in SUMMED and dtype_of(binding.value) == "int32":
@@ -379,11 +379,19 @@ def _casts(value: Any) -> bool:
     return callee(value) == "astype" and dtype_of(value) in ("int32", "int64")
 
 
+def _search(walk: Walk, binding: Any, call: Any) -> None:
+    """Import an argmax of int8. Others are left to islands."""
+    with suppress(NpukitError):
+        walk.views[binding.var] = argmax(walk, call, dtype_of(binding.value))
+
+
 def _move(walk: Walk, binding: Any) -> None:
-    """Import a move of integers. Moves inside an island are left to the island."""
+    """Import a move of integers, if it has an integer op. Otherwise, or inside an island, the move is left to
+    islands."""
     source = walk.view(moved_from(binding.value, walk.definitions))
     if source is not None:
-        walk.views[binding.var] = MOVEMENTS[callee(binding.value)](walk, source, binding.value)
+        with suppress(NpukitError):
+            walk.views[binding.var] = MOVEMENTS[callee(binding.value)](walk, source, binding.value)
 
 
 def _sum(walk: Walk, binding: Any) -> None:
@@ -442,4 +450,4 @@ def _computed_at_once(walk: Walk, site: Site) -> AxesView:
         return _operators()[callee(site.core)](walk, site)
     if callee(site.core) in PICKS:
         return walk.settled(walk.islands.moved(site.core), site)
-    return walk.settled(walk.activation(site.core), site)
+    return walk.settled(padded(walk, site) or walk.activation(site.core), site)
