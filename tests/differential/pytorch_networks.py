@@ -165,7 +165,7 @@ MAKERS: dict[str, LayerMaker] = {
         name: plain(getattr(functional, name)) for name in ("elu", "selu", "leaky_relu", "gelu", "softplus", "hardtanh")
     },
     **{name: plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "sin", "erf", "square")},
-    **{name: plain(getattr(torch, name), -1) for name in ("softmax", "log_softmax", "cumsum")},
+    **{name: plain(getattr(torch, name), -1) for name in ("softmax", "log_softmax", "cumprod", "cumsum")},
     "adaptive_pool": adaptive,
     "attention": attention,
     "avg_pool": pool(nn.AvgPool2d),

@@ -23,11 +23,12 @@ def real_input(model: Model, name: str, shape: tuple[int, ...] = SHAPE) -> str:
     return model.tensor(name, shape, dtype="float32")
 
 
-def in_float(model: Model, folder: Path, *inputs: np.ndarray) -> None:
+def in_float(model: Model, folder: Path, *inputs: np.ndarray, kernels: str = "BUILTIN_REF") -> None:
     """Checks the outputs against LiteRT's, up to the last digits of functions."""
     path = folder / "model.tflite"
     path.write_bytes(model.bytes(["y"]))
-    (got,), (expected,) = run_reference(load_model(path, in_float=True).net, list(inputs)), run_litert(path, inputs)
+    (got,) = run_reference(load_model(path, in_float=True).net, list(inputs))
+    (expected,) = run_litert(path, inputs, kernels)
     assert got.dtype == expected.dtype
     assert got.shape == expected.shape
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
@@ -80,6 +81,84 @@ def test_running_sums(exclusive: bool, reverse: bool, length: int, tmp_path: Pat
     options = {"Exclusive": exclusive, "Reverse": reverse}
     model.op("CUMSUM", names, [model.tensor("y", shape, dtype="float32")], "Cumsum", **options)
     in_float(model, tmp_path, np.round(reals(4, shape)))
+
+
+def test_angles_of_points(tmp_path: Path) -> None:
+    model, values = Model(), np.array([-2, -0.5, 0, 0.5, 3], np.float32)
+    names = [real_input(model, name, (5, 5)) for name in "ab"]
+    model.op("ATAN2", names, [model.tensor("y", (5, 5), dtype="float32")])
+    in_float(model, tmp_path, *map(np.ascontiguousarray, np.meshgrid(values, values)))
+
+
+@pytest.mark.parametrize("radius", [1, 3, 9])
+def test_channels_divided_by_their_neighbours(radius: int, tmp_path: Path) -> None:
+    """LiteRT's reference kernel leaves out the last neighbour."""
+    model, shape = Model(), (1, 2, 3, 8)
+    names, options = [real_input(model, "x", shape)], {"Radius": radius, "Bias": 2.0, "Alpha": 0.3, "Beta": 0.75}
+    result = [model.tensor("y", shape, dtype="float32")]
+    model.op("LOCAL_RESPONSE_NORMALIZATION", names, result, "LocalResponseNormalization", **options)
+    in_float(model, tmp_path, reals(6, shape), kernels="BUILTIN")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize(("indices", "parts"), [([[5], [1], [5]], (3, 2)), ([[[1, 0]], [[4, 1]]], (2, 1))])
+def test_values_at_places(indices: Any, parts: tuple[int, ...], fixed: bool, dtype: str, tmp_path: Path) -> None:
+    """Values of the same place add up."""
+    model, places = Model(), np.array(indices, np.int32)
+    if fixed:
+        model.constant("i", places)
+    else:
+        model.inputs.append(model.tensor("i", places.shape, dtype="int32"))
+    model.inputs.append(model.tensor("x", parts, dtype=dtype))
+    model.constant("shape", np.array([6, 2], np.int32))
+    model.op("SCATTER_ND", ["i", "x", "shape"], [model.tensor("z", (6, 2), dtype=dtype)])
+    model.op("CAST", ["z"], [model.tensor("y", (6, 2), dtype="float32")], "Cast")
+    in_float(model, tmp_path, *([] if fixed else [places]), np.round(reals(7, parts)).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "int64"])
+def test_integers_backwards(dtype: str, tmp_path: Path) -> None:
+    model = Model(inputs=["x"])
+    model.tensor("x", SHAPE, dtype=dtype)
+    for name, values in (("begin", [-1, -1, 0]), ("end", [-9, -9, 4]), ("steps", [-1, -2, 3])):
+        model.constant(name, np.array(values, np.int32))
+    model.op(
+        "STRIDED_SLICE", ["x", "begin", "end", "steps"], [model.tensor("y", (2, 2, 2), dtype=dtype)], "StridedSlice"
+    )
+    path, data = tmp_path / "model.tflite", np.random.default_rng(1).integers(0, 2, SHAPE).astype(dtype)
+    path.write_bytes(model.bytes(["y"]))
+    np.testing.assert_array_equal(run_reference(load_model(path).net, [data])[0], run_litert(path, [data])[0])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_the_place_of_the_largest_of_int16(dtype: str, tmp_path: Path) -> None:
+    """No runtime of TFLite has a kernel."""
+    model, result = Model(inputs=["x"]), (SHAPE[0], SHAPE[2])
+    model.tensor("x", SHAPE, 0.01, dtype="int16")
+    model.constant("axis", np.array(1, np.int32))
+    kind = tflite.TensorType.INT32 if dtype == "int32" else tflite.TensorType.INT64
+    model.op("ARG_MAX", ["x", "axis"], [model.tensor("y", result, dtype=dtype)], "ArgMax", OutputType=kind)
+    path, data = tmp_path / "model.tflite", np.random.default_rng(1).integers(-9000, 9000, SHAPE).astype(np.int16)
+    path.write_bytes(model.bytes(["y"]))
+    np.testing.assert_array_equal(run_reference(load_model(path).net, [data])[0], data.argmax(1))
+
+
+def test_sums_of_segments(tmp_path: Path) -> None:
+    model = Model()
+    names = [real_input(model, "x", (5, 3)), model.constant("s", np.array([0, 0, 1, 2, 2], np.int32))]
+    model.op("SEGMENT_SUM", names, [model.tensor("y", (3, 3), dtype="float32")])
+    in_float(model, tmp_path, reals(8, (5, 3)), kernels="BUILTIN")
+
+
+@pytest.mark.parametrize(("padding", "sides"), [(tflite.Padding.SAME, (6, 3, 3)), (tflite.Padding.VALID, (7, 4, 5))])
+def test_a_transposed_convolution_of_volumes(padding: int, sides: tuple[int, int, int], tmp_path: Path) -> None:
+    model, result = Model(), (1, *sides, 2)
+    names = [model.constant("shape", np.array(result, np.int32)), model.constant("w", reals(9, (3, 2, 3, 2, 4)))]
+    names.append(real_input(model, "x", (1, 3, 3, 3, 4)))
+    options = {"Padding": padding, "StrideD": 2, "StrideH": 1, "StrideW": 1}
+    model.op("CONV_3D_TRANSPOSE", names, [model.tensor("y", result, dtype="float32")], "Conv3D", **options)
+    in_float(model, tmp_path, reals(10, (1, 3, 3, 3, 4)))
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1])

@@ -267,10 +267,10 @@ class _Writer(Tables):
         return tflite.OperatorEnd(self.builder)
 
 
-def run_litert(path: Path, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+def run_litert(path: Path, inputs: Sequence[np.ndarray], kernels: str = "BUILTIN_REF") -> list[np.ndarray]:
     """The results of LiteRT's reference kernels, an independent implementation. Skips the test without LiteRT."""
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert, an oracle, is not installed")
-    resolver = litert.OpResolverType.BUILTIN_REF
+    resolver = litert.OpResolverType[kernels]
     interpreter = litert.Interpreter(str(path), experimental_op_resolver_type=resolver, num_threads=1)
     interpreter.allocate_tensors()
     for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from math import pi
 from typing import Any
 
 import numpy as np
 import tflite
-from tvm import relax
+from tvm import relax, topi
 
 from npukit.errors import NpukitError
 from npukit.frontend.fold import value_of
@@ -16,6 +18,7 @@ from npukit.frontend.tflite.emit import Converter, Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp
 from npukit.frontend.tflite.windows import activated, finite, padding_of, strides_of, window_of
 from npukit.net.importer.expressions import callee
+from npukit.net.limits import OPERANDS
 
 
 def binary(name: str) -> Converter:
@@ -152,6 +155,32 @@ def select(emitter: Emitter, op: TfliteOp) -> None:
     condition, *choices = op.inputs
     chosen = operators.where(emitter.value(condition), *(emitter.real(index) for index in choices))
     emitter.define_real(op.outputs[0], chosen)
+
+
+def atan2(emitter: Emitter, op: TfliteOp) -> None:
+    """The angle of a point (x, y). Inputs: y, x."""
+    y, x = (emitter.emit(emitter.real(index)) for index in op.inputs)
+    zero, one = (relax.const(each, "float32") for each in (0.0, 1.0))
+    is_low, is_left, on_axis = (
+        emitter.emit(each) for each in (operators.less(y, zero), operators.less(x, zero), operators.equal(x, zero))
+    )
+    slope = emitter.emit(operators.divide(y, operators.where(on_axis, one, x)))
+    turn, quarter = (
+        operators.where(is_low, relax.const(-each, "float32"), relax.const(each, "float32")) for each in (pi, pi / 2)
+    )
+    aside = emitter.emit(operators.add(operators.atan(slope), operators.where(is_left, turn, zero)))
+    upright = emitter.emit(operators.where(operators.equal(y, zero), zero, quarter))
+    emitter.define_real(op.outputs[0], operators.where(on_axis, upright, aside))
+
+
+def local_response_normalization(emitter: Emitter, op: TfliteOp) -> None:
+    """Data divided by a power of the sum of squares of neighbouring channels."""
+    radius, bias, alpha, beta = (op.options[name] for name in ("Radius", "Bias", "Alpha", "Beta"))
+    OPERANDS.check(size := 2 * int(radius) + 1, "its window")
+    data = emitter.emit(emitter.real(op.inputs[0]))
+    axis = len(emitter.shape(data)) - 1
+    loops = partial(topi.nn.lrn, size=size, axis=axis, alpha=alpha * size, beta=beta, bias=bias)  # of means
+    emitter.define_real(op.outputs[0], emitter.loops(loops, data, "local_response_normalization"))
 
 
 def add_n(emitter: Emitter, op: TfliteOp) -> None:

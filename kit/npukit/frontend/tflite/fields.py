@@ -39,6 +39,7 @@ TABLES: Mapping[str, str] = {
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), "Pool2D"),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), "MaximumMinimum"),
     **dict.fromkeys(("MEAN", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), "Reducer"),
+    "CONV_3D_TRANSPOSE": "Conv3D",
     "L2_NORMALIZATION": "L2Norm",
 }
 """Prefixes of the names of options tables, by op, where the op's own name is not the prefix."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -275,6 +276,59 @@ def conv_3d(emitter: Emitter, op: TfliteOp) -> None:
     around = [*(total // 2 for total in totals), *(total - total // 2 for total in totals)]
     layouts = {"data_layout": "NDHWC", "kernel_layout": "DHWIO"}
     finish(emitter, op, operators.nn.conv3d(data, weights, strides, around, gaps, **layouts))
+
+
+def conv_3d_transpose(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: shape of the result, weights DHWOI, data, [bias]."""
+    shape, (weights, data) = emitter.integers(op.inputs[0]), (emitter.real(index) for index in op.inputs[1:3])
+    strides = tuple(int(op.options[f"Stride{axis}"]) for axis in "DHW")
+    if min(strides) < 1 or any(int(op.options[f"Dilation{axis}Factor"]) != 1 for axis in "DHW"):
+        raise NpukitError(f"its strides are {strides}, or its window has gaps")
+    sides = zip(shape[1:4], emitter.shape(weights)[:3], emitter.shape(data)[1:4], strides, strict=True)
+    whole = [(made, (given - 1) * stride + side) for made, side, given, stride in sides]
+    planes = _permuted(emitter, data, (0, 4, 1, 2, 3)), _permuted(emitter, weights, (4, 3, 0, 1, 2))
+    is_same = op.options["Padding"] == tflite.Padding.SAME
+    begins = [max(full - made, 0) // 2 if is_same else 0 for made, full in whole]
+    ends = [full - made - begin for (made, full), begin in zip(whole, begins, strict=True)]
+    layers = emitter.emit(operators.nn.conv3d_transpose(*planes, strides))
+    around = [0, 0, 0, 0, *(width for end in ends for width in (0, max(-end, 0)))]
+    filled = emitter.emit(operators.nn.pad(layers, around, "constant", 0.0))
+    stops = [begin + made for begin, made in zip(begins, shape[1:4], strict=True)]
+    cropped = emitter.emit(operators.strided_slice(filled, [2, 3, 4], begins, stops))
+    finish(
+        emitter,
+        replace(op, inputs=(op.inputs[2], op.inputs[1], *op.inputs[3:])),
+        operators.permute_dims(cropped, [0, 2, 3, 4, 1]),
+    )
+
+
+def scatter(emitter: Emitter, op: TfliteOp) -> None:
+    """SCATTER_ND. Inputs: indices, values, shape of the result. Values of the same index add up."""
+    indices, shape = emitter.value(op.inputs[0]), emitter.integers(op.inputs[2])
+    *_, depth = emitter.shape(indices)
+    steps = constant_of(np.array([prod(shape[place + 1 : depth]) for place in range(depth)], np.int32))
+    places = emitter.emit(operators.sum(emitter.emit(operators.multiply(indices, steps)), [-1]))
+    rows = _rows_of_sums(emitter, places, emitter.value(op.inputs[1]), prod(shape[:depth]))
+    emitter.define(op.outputs[0], operators.reshape(rows, shape))
+
+
+def segment_sum(emitter: Emitter, op: TfliteOp) -> None:
+    """Inputs: rows, the row of the result to which each is added."""
+    data, places = (emitter.value(index) for index in op.inputs)
+    count = int(emitter.constant(op.inputs[1]).max()) + 1
+    rows = _rows_of_sums(emitter, places, data, count)
+    emitter.define(op.outputs[0], operators.reshape(rows, (count, *emitter.shape(data)[1:])))
+
+
+def _rows_of_sums(emitter: Emitter, places: relax.Expr, values: Any, rows: int) -> relax.Var:
+    """Rows of sums of values. `places`: the row of each value, or of each row of values."""
+    count, dtype = prod(emitter.shape(places)), str(values.ty.dtype)
+    OPERANDS.check(rows, "its result")
+    flat = _reshaped(emitter, values, (1, count, prod(emitter.shape(values)) // count))
+    wanted = constant_of(np.arange(rows, dtype=np.int32).reshape(-1, 1, 1))
+    there = emitter.emit(operators.equal(wanted, _reshaped(emitter, places, (1, count, 1))))
+    chosen = emitter.emit(operators.where(there, flat, relax.const(0, dtype)))
+    return emitter.emit(operators.sum(chosen, [1]))
 
 
 def truth_of_any(emitter: Emitter, op: TfliteOp, name: str) -> None:

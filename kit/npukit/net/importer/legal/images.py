@@ -127,6 +127,7 @@ def _transposed(
 
 
 OWN: Mapping[str, Loops] = {
+    "relax.cumprod": own("relax.cumprod")(sums.cumprod),
     "relax.cumsum": own("relax.cumsum")(sums.cumsum),
     "relax.image.resize2d": resize2d,
     "relax.nn.conv2d_transpose": conv2d_transpose,
