@@ -80,6 +80,16 @@ def test_a_group_norm_with_factors_of_groups(tmp_path: Path) -> None:
     assert decibels(model([node], IMAGE, of_groups, opset=18), tmp_path, IMAGE, in_float=True) > 110
 
 
+@pytest.mark.parametrize("p", [1, 2])
+def test_a_row_of_zeros_stays_zero(p: int, tmp_path: Path) -> None:
+    node, path = helper.make_node("LpNormalization", ["x"], ["y"], p=p), tmp_path / "model.onnx"
+    made, rows = model([node], ROWS, {}), np.zeros(ROWS, np.float32)
+    made.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, ROWS))
+    onnx.save(made, path)
+    (got,), (expected,) = run_reference(load_model(path, in_float=True).net, [rows]), Session(path).run({"x": rows})
+    np.testing.assert_array_equal(got, expected)
+
+
 def test_parts_without_elements(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Slice", ["x", "none", "none", "last"], ["e"]),
@@ -95,6 +105,7 @@ def test_other_floats_become_single(dtype: str, tmp_path: Path) -> None:
     nodes = [helper.make_node("Cast", ["x"], ["c"], to=kind), helper.make_node("MatMul", ["c", "w"], ["y"])]
     made = model(nodes, ROWS, {"w": np.linspace(-1, 1, 24).reshape(8, 3).astype(dtype)}, kind)
     assert decibels(made, tmp_path, ROWS, dtype, in_float=True) > (55 if dtype == "float16" else 110)
+    assert bool(load_model(tmp_path / "model.onnx", in_float=True).remarks) == (dtype == "float64")
 
 
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])

@@ -163,7 +163,7 @@ def test_round_ends_of_ranges_stay(end: float) -> None:
 
 def test_percentiles_leave_out_what_is_rare() -> None:
     values = [[np.append(np.linspace(-1, 2, 20000), 100)], [np.linspace(-1, 2, 20000)]]
-    whole = extremes(iter(values))
+    whole = extremes(iter(values), ["x"])
     (cut,) = percentiles(iter(values), whole, 1e-4)
     assert whole == [ObservedRange(-1, 100)]
     assert cut.low == -1

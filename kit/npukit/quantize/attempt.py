@@ -16,7 +16,7 @@ from npukit.errors import NpukitError, nearest
 from npukit.frontend.patterns import Patterns, matched
 from npukit.frontend.shapes import StatePair, states_of
 from npukit.net.importer import net_and_views
-from npukit.net.importer.expressions import callee, shape_of
+from npukit.net.importer.expressions import callee, shape_of, title_of, titles_of
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
 from npukit.net.tensor import Quantization
@@ -286,8 +286,10 @@ class FloatModel:
 
     def _observed(self, seen: Frames) -> tuple[dict[Any, ObservedRange], Floors]:
         """The ranges of the quantised variables, and the floors of all."""
-        points, whole = self.points, extremes(seen.values)
-        order = points.in_order()
+        points = self.points
+        order, titles = points.in_order(), titles_of(points.module)
+        names = [title_of(each, titles) or each.name for each in (*order, *softmaxes(points))]
+        whole = extremes(seen.values, [*names, "output"])
         found = dict(zip(order, whole, strict=False))
         lowest = floors(points, found, self._peaks(seen, deep_softmaxes(points, found)))
         lowest = lowest.raised(plateaus(points, seen.values))

@@ -72,14 +72,16 @@ def runner(module: IRModule, chosen: Sequence[Any]) -> Run:
     return run
 
 
-def extremes(runs: Iterator[list[np.ndarray]]) -> list[ObservedRange]:
-    """The range from the smallest to the largest value of each variable, in few bits."""
+def extremes(runs: Iterator[list[np.ndarray]], names: Sequence[str]) -> list[ObservedRange]:
+    """The range from the smallest to the largest value of each variable, in few bits. `names`: the layers of the
+    variables, each layer after its sources."""
     seen: list[ObservedRange] = []
     for values in runs:
         now = [ObservedRange(float(value.min()), float(value.max())) for value in values]
-        if any(isnan(each.low) for each in now):
+        wrong = next((name for name, each in zip(names, now, strict=True) if isnan(each.low)), None)
+        if wrong is not None:
             raise NpukitError(
-                "the float model computes values that are no numbers of the cases for calibration",
+                f"layer {wrong} of the float model computes values that are no numbers of the cases for calibration",
                 tries=["cases without values near the largest of a float", "run the model on these cases in its tool"],
             )
         seen = [before.joined(after) for before, after in zip(seen, now, strict=True)] if seen else now

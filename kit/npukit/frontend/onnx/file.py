@@ -24,9 +24,16 @@ from npukit.frontend.onnx.importer import relax_of
 from npukit.frontend.onnx.node import schema_of
 from npukit.frontend.onnx.ops import CONVERTERS
 from npukit.frontend.onnx.qoperator import RULES, rewritten
-from npukit.frontend.onnx.single import in_single
+from npukit.frontend.onnx.single import in_single, remarks
 from npukit.frontend.onnx.spelled import SPELT
-from npukit.frontend.shapes import InputShapes, check_input_names, closed_shape, fixed_values, with_output_names
+from npukit.frontend.shapes import (
+    InputShapes,
+    check_input_names,
+    closed_shape,
+    fixed_values,
+    with_output_names,
+    with_remarks,
+)
 from npukit.net.limits import TENSOR_BYTES
 
 PER_CHANNEL_OPSET = 13
@@ -51,9 +58,11 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapp
     _widen(model, path.name)
     shapes = _closed_shapes(model, input_shapes, path.name)
     model = rewritten(folded(model, shapes, path.name, custom), path.name)
-    model = in_single(in_blocks(model, path.name))
+    model = in_blocks(model, path.name)
+    told, model = remarks(model), in_single(model)
     _check_ops(model, path.name, custom)
-    return with_output_names(relax_of(model, path.name, shapes, custom), [value.name for value in model.graph.output])
+    made = relax_of(model, path.name, shapes, custom)
+    return with_remarks(with_output_names(made, [value.name for value in model.graph.output]), told)
 
 
 def _load_external_data(model: onnx.ModelProto, path: Path) -> None:

@@ -13,6 +13,13 @@ STATING = ("dtype", "output_dtype", "to")
 """Attributes with the type of a result."""
 
 
+def remarks(model: onnx.ModelProto) -> list[str]:
+    """A remark for the user on a model of float64."""
+    types = {value.type.tensor_type.elem_type for value in (*model.graph.input, *model.graph.value_info)}
+    types |= {tensor.data_type for tensor in constants_of(model.graph)}
+    return ["the file's float64 is computed in float32"] if TensorProto.DOUBLE in types else []
+
+
 def in_single(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with float32 in place of other floats. Changes the model."""
     for tensor in constants_of(model.graph):

@@ -36,13 +36,15 @@ def _dropout(spelling: Spelling) -> None:
 
 
 def _lp_normalization(spelling: Spelling) -> None:
+    """Rows of zeros stay zeros."""
     told, data = spelling.attributes, spelling.input(0)
     axis = told.get("axis", -1) % len(spelling.sizes(0))
     if told.get("p", 2) == 1:
         length = spelling.summed(spelling.add("Abs", data), axis)
     else:
         length = spelling.add("Sqrt", spelling.summed(spelling.add("Mul", data, data), axis))
-    spelling.add("Div", data, length, to=spelling.node.output[0])
+    least = spelling.constant(np.array(np.finfo(np.float32).tiny))
+    spelling.add("Div", data, spelling.add("Max", length, least), to=spelling.node.output[0])
 
 
 def _waves(length: int, count: int) -> np.ndarray:
