@@ -20,6 +20,7 @@ from npukit.errors import NpukitError
 from npukit.frontend.boxes import LEAST, Suppression
 from npukit.frontend.boxes import non_max_suppression as boxes_kept
 from npukit.frontend.expressions import elu, extremes, place, taken
+from npukit.frontend.onnx.deformable import deform_conv
 from npukit.frontend.onnx.integers import INTEGER_OPS, conv, conv_transpose
 from npukit.frontend.onnx.node import known, padded, text_of
 from npukit.frontend.onnx.recurrent import RECURRENT
@@ -180,6 +181,7 @@ def non_max_suppression(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
 OWN: Mapping[str, Callable[..., Any]] = {
     "Celu": celu,
     "Clip": clip,
+    "DeformConv": deform_conv,
     **dict.fromkeys(("GroupNormalization", "InstanceNormalization"), norm_of_groups),
     "Max": lambda bb, inputs, attr, params: reduce(operators.maximum, inputs),
     "Min": lambda bb, inputs, attr, params: reduce(operators.minimum, inputs),

@@ -65,9 +65,9 @@ OPS = (
             "LOCAL_RESPONSE_NORMALIZATION LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOG_SOFTMAX MIRROR_PAD "
             "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 NOT_EQUAL ONE_HOT REDUCE_ALL REDUCE_ANY REDUCE_MIN "
             "REDUCE_PROD SCATTER_ND SEGMENT_SUM SELECT SELECT_V2 SIGN SQUARED_DIFFERENCE TOPK_V2",
-            "ConvInteger Cos CumSum DynamicQuantizeLinear Equal Gather Greater InstanceNormalization "
-            "LayerNormalization Less MatMulInteger Pow QLinearWhere ReduceMin ReduceSumSquare Sin "
-            "Tan Where",
+            "ConvInteger Cos CumSum DeformConv DynamicQuantizeLinear Equal Gather Greater InstanceNormalization "
+            "LayerNormalization Less MatMulInteger Pow QLinearWhere ReduceMin ReduceSumSquare Sin Tan "
+            "Where",
         ),
         operand=_part_of_code,
     ),
