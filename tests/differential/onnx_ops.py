@@ -76,6 +76,15 @@ def conv(axes: int, *, depthwise: bool = False) -> OpMaker:
     return made
 
 
+def deform_conv(g: Floats) -> None:
+    data = g.data(4, 4)
+    (images, channels, *image), kernel = g.shape(data), [1, 1]
+    parts = g.one_of([each for each in (1, 2) if channels % each == 0])
+    offsets = g.data(shape=(images, 2 * parts, *image))
+    weights = g.weight((g.pick(1, 4), channels, *kernel), 0)
+    g.add("DeformConv", [data, weights, offsets], kernel_shape=kernel, offset_group=parts)
+
+
 def conv_transpose(g: Floats) -> None:
     data = g.data(4, 4)
     channels, filters = g.shape(data)[1], g.pick(1, 4)
@@ -333,6 +342,7 @@ MAKERS: dict[str, OpMaker] = {
     "conv3d": conv(3),
     "convtranspose": conv_transpose,
     "cumsum": cumsum,
+    "deformconv": deform_conv,
     "depthtospace": depth_to_space,
     "depthwise": conv(2, depthwise=True),
     "einsum": einsum,

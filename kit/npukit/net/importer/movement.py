@@ -149,7 +149,7 @@ def _mirrored(walk: Walk, view: AxesView, widths: np.ndarray, mode: Any) -> Axes
 def _chosen(walk: Walk, view: AxesView, indices: Mapping[int, Iterable[int]]) -> AxesView:
     """The view with some indices of some axes in memory. One or two adjacent axes become the rows and columns of an
     image that a nearest resize chooses from."""
-    if walk.assembly.quantization(view.name) is None:
+    if indices and walk.assembly.quantization(view.name) is None:
         raise NpukitError("it chooses from integers that are not quantised")
     rest = {place: tuple(map(int, chosen)) for place, chosen in indices.items()}
     if any(index >= _PLACES for chosen in rest.values() for index in chosen):
