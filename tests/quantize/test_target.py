@@ -251,7 +251,9 @@ def test_channels_are_equalised_through_sums_and_padding(tmp_path: Path) -> None
     second = weights(CHANNELS + 4, CHANNELS, 1, 1) * sizes / sizes[:CHANNELS].reshape(1, -1, 1, 1)
     last = weights(4, CHANNELS + 4, 1, 1, seed=2) / sizes.reshape(1, -1, 1, 1)
     bias = 0.1 * sizes.ravel()
-    path = saved(tmp_path, (1, 3, 6, 6), nodes, first=first, second=second, bias=bias, last=last, zero=np.zeros((), np.float32))
+    path = saved(
+        tmp_path, (1, 3, 6, 6), nodes, first=first, second=second, bias=bias, last=last, zero=np.zeros((), np.float32)
+    )
     given = onnx.load(path)
     given.graph.initializer.append(numpy_helper.from_array(np.array([0, 0, 0, 0, 0, 4, 0, 0]), "amounts"))
     onnx.save(given, path)
