@@ -173,6 +173,15 @@ def test_rows_of_a_table_are_moved_as_bytes(axis: int, scale: float, tmp_path: P
     assert not any("float" in code for code in codes)
 
 
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_constant_places_of_an_activation_are_columns(axis: int, tmp_path: Path) -> None:
+    graph = Graph()
+    graph.constant("places", np.array([3, 0, -1, 3, -4, 2, 1]))
+    graph.node("Gather", [graph.dequantized("x", 0.04, 9), "places"], "r", axis=axis)
+    graph.quantized("r", 0.04, 9, "y")
+    assert {op.kind for op in compared(graph, tmp_path, x=int8(9, *SHAPE)).ops} == {"reshape", "resize_nearest"}
+
+
 @pytest.mark.parametrize("shape", [(1, 4, 6, 5), (2, 6, 30), (1, 6, 3, 4, 5)])
 @pytest.mark.parametrize("kind", ["InstanceNormalization", "GroupNormalization"])
 def test_norms_of_images(kind: str, shape: tuple[int, ...], tmp_path: Path) -> None:
