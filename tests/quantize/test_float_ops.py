@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from float_models import node, saved, weights
 from npukit.net.box import Box
 from npukit.net.net import Net
 from npukit.net.ops.table import SPECS
+from npukit.net.receptive import cuttable_axes
 from npukit.net.reference import run_reference
 from npukit.net.store import load_net, save_net
 from npukit.quantize.models import load_model
@@ -66,6 +68,60 @@ def test_ops_near_onnx_runtime(name: str, tmp_path: Path) -> None:
     (got,) = run_reference(net, [cases])
     np.testing.assert_allclose(got, _expected(path, cases), rtol=2e-4, atol=2e-5)
     _check_text(net, tmp_path, cases, got)
+
+
+ROW = (1, 2, 192)
+ROW_NORM = {"s": weights(192), "t": weights(192)}
+OF_FEW_ROWS: dict[str, tuple[tuple[int, ...], list[onnx.NodeProto], dict[str, np.ndarray]]] = {
+    "softmax": ((1, 192), [node("Softmax", "x", "y", axis=-1)], {}),
+    "logarithm of softmax": ((192,), [node("LogSoftmax", "x", "y")], {}),
+    "layer norm": ((1, 1, 192), [node("LayerNormalization", "x s t", "y")], ROW_NORM),
+    "layer norm of two axes": (
+        ROW,
+        [node("LayerNormalization", "x s", "y", axis=1, epsilon=0.1)],
+        {"s": weights(2, 192)},
+    ),
+    "mean": (ROW, [node("ReduceMean", "x", "y", axes=[1, 2])], {}),
+    "largest of all": (ROW, [node("Neg", "x", "n"), node("ReduceMax", "n", "y", axes=[0, 1, 2], keepdims=0)], {}),
+    "smallest": (ROW, [node("ReduceMin", "x", "y")], {}),
+    "root mean square": (ROW, [node("Mul", "x x", "q"), node("ReduceMean", "q", "m"), node("Sqrt", "m", "y")], {}),
+    "norm of channels": (
+        (1, 3, 16, 16),
+        [node("InstanceNormalization", "x s t", "y")],
+        {"s": weights(3), "t": weights(3)},
+    ),
+    "two sums of a source": (
+        ROW,
+        [
+            node("ReduceMax", "x", "r", axes=[2]),
+            node("ReduceMax", "x", "m"),
+            node("Add", "r m", "b"),
+            node("Add", "x b", "y"),
+        ],
+        {},
+    ),
+    "softmax of rows": (ROW, [node("Softmax", "x", "y")], {}),
+    "softmax of a sum": (
+        (1, 192),
+        [node("Exp", "x", "e"), node("Add", "e x", "d"), node("Softmax", "d", "s"), node("Mul", "s x", "y")],
+        {},
+    ),
+}
+"""Functions of a single row, or of few rows."""
+
+
+@pytest.mark.parametrize("name", OF_FEW_ROWS)
+def test_many_pes_can_share_every_pass_over_few_rows(name: str, tmp_path: Path) -> None:
+    shape, nodes, constants = OF_FEW_ROWS[name]
+    path = saved(tmp_path, shape, nodes, **constants)
+    cases = np.random.default_rng(3).standard_normal((4, *shape)).astype(np.float32)
+    net = load_model(path, in_float=True).net
+    (got,) = run_reference(net, [cases])
+    np.testing.assert_allclose(got, _expected(path, cases), rtol=2e-5, atol=2e-6)
+    long = [op for op in net.ops if op.kind != "reshape" and net.tensor(op.inputs[0]).elements >= 192]
+    assert long
+    for op in long:
+        assert prod(net.tensor(op.output).shape[axis] for axis in cuttable_axes(net, op)) >= 16
 
 
 def test_a_part_of_a_product_of_one_row_takes_its_own_columns(tmp_path: Path) -> None:

@@ -140,6 +140,11 @@ def reads_of(module: Any) -> Counter[Any]:
     )
 
 
+def before_dequantize(argument: Any) -> Any:
+    """The integers of a dequantized argument, or the argument."""
+    return argument.args[0] if callee(argument) == "dequantize" else argument
+
+
 @dataclass(frozen=True)
 class IntegerConstant:
     """A constant as integers with their quantisation."""

@@ -29,6 +29,7 @@ from npukit.net.c_code.rows import Steps, stated_cycles, stated_rows
 from npukit.net.importer.assembly import AxesView, Order, straight
 from npukit.net.importer.elementwise import compared
 from npukit.net.importer.expressions import (
+    before_dequantize,
     callee,
     constant_value,
     dtype_of,
@@ -37,6 +38,7 @@ from npukit.net.importer.expressions import (
     resolve,
     shape_of,
 )
+from npukit.net.importer.few_rows import REDUCTIONS, RowSteps
 from npukit.net.importer.given import is_given
 from npukit.net.importer.linear import SUMMED, in_sums
 from npukit.net.importer.lowering import ISLAND, code_of
@@ -97,6 +99,9 @@ class Islands:
     """Cached integer sums by layer."""
     _begun: dict[Any, _Island] = field(default_factory=dict)
     """Islands that wait for their operands, by their result variable."""
+
+    def __post_init__(self) -> None:
+        self._steps = RowSteps(self.walk.definitions, self.reads)
 
     def quantized(self, call: Any, quantization: Quantization, why: str, dtype: str = "int8") -> AxesView:
         """The integer tensor of a quantized float expression, computed by an island."""
@@ -247,10 +252,10 @@ class Islands:
         return AxesView(assembly.derive(Reshape(), flat, shape_of(call)), straight(len(shape_of(call))))
 
     def variable(self, expression: Any) -> Any:
-        """The first variable bound to an expression, behind its aliases."""
+        """The first variable bound to an expression, behind its aliases. A function of few rows becomes steps."""
         while isinstance(self.walk.definitions.get(expression), relax.Var):
             expression = self.walk.definitions[expression]
-        return expression
+        return expression if self.walk.view(expression) else self._steps.last(expression)
 
     def sums(self, value: Any) -> tuple[AxesView, Quantization] | None:
         """A layer's integer sums and their quantisation. None if the layer cannot be computed in integers."""
@@ -269,6 +274,8 @@ class Islands:
             return False
         if not all(isinstance(each.ty, tensor_type) for each in (reader, value)):
             return False
+        if callee(reader) in REDUCTIONS:
+            return callee(value) in SIMPLE
         same, simple = _elements(reader) == _elements(value), callee(value) in SIMPLE or self.sums(value)
         return same and callee(reader) in SIMPLE and bool(free or simple)
 
@@ -328,7 +335,7 @@ class _Island:
             return self._loops(call)
         arguments = [self.argument(call, argument) for argument in call.args]
         if callee(call) == "matmul":
-            self._by_columns.add(_parameter_of(arguments[1]))
+            self._by_columns.add(before_dequantize(arguments[1]))
         return make_call(call.op, arguments, call.attrs, call.ty_args)
 
     def _loops(self, call: Any) -> Any:
@@ -529,11 +536,6 @@ def _replaced(expression: Any, known: Mapping[Any, Any]) -> Any:
         arguments = [_replaced(argument, known) for argument in expression.args]
         return make_call(expression.op, arguments, expression.attrs, expression.ty_args)
     return expression
-
-
-def _parameter_of(argument: Any) -> Any:
-    """The parameter of an argument, behind its dequantize."""
-    return argument.args[0] if isinstance(argument, Call) and callee(argument) == "dequantize" else argument
 
 
 def _plain(name: str) -> str:

@@ -20,13 +20,13 @@ HELD = ((3, 2, 3, 0), (3, 3, 4, 1))
 Element = Callable[..., Any]
 
 
-def rows_of(element: Element) -> tuple[int, tuple[RowReads, ...]]:
-    """The loop and the reads of a kernel that computes each element of an image from an image."""
+def rows_of(element: Element, shape: tuple[int, ...] = SHAPE) -> tuple[int, tuple[RowReads, ...]]:
+    """The loop and the reads of a kernel that computes each element of an array from one of its shape."""
     relax_ir: Any = relax
-    builder, given = relax.BlockBuilder(), relax.Var("x", relax_ir.TensorType(SHAPE, "float32"))
+    builder, given = relax.BlockBuilder(), relax.Var("x", relax_ir.TensorType(shape, "float32"))
     with builder.function(ISLAND, [given]):
         with builder.dataflow():
-            made = builder.emit_te(lambda x: tensors.compute(SHAPE, lambda *at: element(x, *at)), given)
+            made = builder.emit_te(lambda x: tensors.compute(shape, lambda *at: element(x, *at)), given)
             result = builder.emit_output(made)
         builder.emit_func_output(result)
     code = code_of(builder.finalize())
@@ -58,6 +58,13 @@ def test_what_the_steps_read(name: str) -> None:
     loop, (output, read) = rows_of(element)
     assert (loop, output.spans) == (0, ((COUNT,), (COLUMNS,)))
     assert read == RowReads(spans, moves)
+
+
+@pytest.mark.parametrize(("shape", "count"), [((1, 3, 8), 2), ((3, 8), 2), ((1, 3, 8, 2), 2), ((3, 4, 8), 1)])
+def test_a_row_is_cut_along_its_numbers_where_a_box_may_be(shape: tuple[int, ...], count: int) -> None:
+    _, (output, read) = rows_of(lambda x, *at: x[at], shape)
+    assert output == read
+    assert len(output.spans) == count
 
 
 def test_loops_whose_steps_differ_in_more_than_subscripts() -> None:

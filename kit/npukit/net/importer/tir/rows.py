@@ -17,11 +17,12 @@ from tvm.sym import detect_linear_equation
 
 from npukit.net.c_code.rows import Shape, long_axis, runs_of
 from npukit.net.ops import RowReads, Run
+from npukit.net.ops.fields import boxed_axes
 
 ir: Any = tirx
 _VARIABLE: Any = tvm.ir.Var
 _WORD = 1 << 31
-FEW, MOST_ROWS = 32, 1 << 12
+FEW, MOST_ROWS = 32, 1 << 14
 """Positions of the first axis that are so few that PEs may share each; the most rows of two axes."""
 
 Interval = tuple[np.ndarray, np.ndarray]
@@ -99,11 +100,11 @@ class _Rows:
         return tuple(map(RowReads, spans, self._moves(len(counts))))
 
     def _may_be_two(self) -> bool:
-        """True if the next loop runs along the second axis of an image, and the rows are few."""
+        """True if the next loop runs along the next axis, along which tiles can be cut too, and the rows are few."""
         output, counts = self.shapes[0], self.nest.counts
         rows, inner = counts[self.depth], next(iter(counts[self.depth + 1 :]), 1)
-        image = len(output) == 4 and self.axis == 1 and output[2] == inner > 1
-        return image and rows <= FEW and rows * inner <= MOST_ROWS
+        is_next = _has_next(output) and output[self.axis + 1] == inner
+        return is_next and rows <= FEW and rows * inner <= MOST_ROWS
 
     def _variables(self, count: int) -> list[Any]:
         return [loop.loop_var for loop in self.nest.loops[self.depth : self.depth + count]]
@@ -180,6 +181,12 @@ class _Rows:
         return [any(each.same_as(variable) for each in used) for variable in variables]
 
 
+def _has_next(shape: Shape) -> bool:
+    """True if a box can be smaller than the array along the axis after the first long one too."""
+    axis = long_axis(shape)
+    return axis is not None and axis + 1 in boxed_axes(shape) and shape[axis + 1] > 1
+
+
 def _array(access: Any) -> Any:
     """The array of a load or a store."""
     return access.buffer if isinstance(access, tirx.BufferStore) else access.source
@@ -202,18 +209,20 @@ def _places(found: Interval | None, row: int, rows: int) -> np.ndarray | None:
 
 
 def _of_pairs(shape: Shape, found: Interval | None, output: Shape) -> tuple[tuple[Run, ...], ...]:
-    """The rows and columns read of an image. Empty unless each step reads a part of one row, the same part for all rows
-    of the output, and the steps of a row together read a whole row."""
-    if len(shape) != 4 or long_axis(shape) != 1 or shape[2] == 1:
+    """The rows read of an array, and the places along the next axis. Empty unless each step reads a part of one row,
+    the same part for all rows of the output, and the steps of a row together read a whole row."""
+    axis, made = long_axis(shape), long_axis(output)
+    if axis is None or made is None or not _has_next(shape):
         return ()
-    places = _places(found, shape[3], shape[1] * shape[2])
+    rows, columns = shape[axis : axis + 2]
+    places = _places(found, prod(shape[axis + 2 :]), rows * columns)
     if places is None:
         return ()
-    spans = places.reshape(output[1], -1, 2)
-    first, last = spans[..., 0] // shape[2], (spans[..., 1] - 1) // shape[2]
-    across = spans - first[..., None] * shape[2]
+    spans = places.reshape(output[made], -1, 2)
+    first, last = spans[..., 0] // columns, (spans[..., 1] - 1) // columns
+    across = spans - first[..., None] * columns
     alike = np.all(first == last) and np.all(first == first[:, :1]) and np.all(across == across[:1])
-    if not alike or across.min() > 0 or across.max() < shape[2]:
+    if not alike or across.min() > 0 or across.max() < columns:
         return ()
     return runs_of([(row, row + 1) for row in first[:, 0].tolist()]), runs_of(across[0].tolist())
 
