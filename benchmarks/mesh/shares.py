@@ -3,9 +3,9 @@
     python benchmarks/mesh/shares.py [NAME ...] [--board pe-mesh] [--pes 16] [--save FILE.md]
     python benchmarks/mesh/shares.py MODEL... [--float]
 
-The first form takes the networks of one op of `benchmarks/lone_ops.py`, and more networks of one float op. Cycles are those of the costs that the planner
-searches with, added up over the ops that the network becomes, without messages. `PEs`: those of the fastest split of
-the costliest op.
+The first form takes the networks of one op of `benchmarks/lone_ops.py`, and networks of one float op. Cycles are those
+of the costs that the planner searches with, added up over the ops that the network becomes, without messages. `PEs`:
+those of the fastest split of the costliest op.
 
 The second form plans networks, and prints each op that takes more than a third of the predicted frame while at least
 half of the PEs have no tile of the op.
@@ -22,16 +22,17 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parents[2] / "tests")]
-
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
 from benchmarks import lone_ops
 from benchmarks.planner import imported
-from frontend.onnx_models import Graph as OnnxGraph
 
+from frontend.onnx_models import Graph as OnnxGraph
 from npukit.board.board import load_board
 from npukit.errors import NpukitError
-from npukit.net.ops.table import total_macs
 from npukit.options import Options
 from npukit.pipeline import Prepared, plan_on
 from npukit.plan.layout.splits import Splits
@@ -65,8 +66,8 @@ FLOATS: Mapping[str, tuple[str, tuple[int, ...], Sequence[tuple[int, ...] | list
     "float mean of channels": ("ReduceMean", IMAGE, (), {"axes": [1]}),
     "float mean of pixels": ("GlobalAveragePool", IMAGE, (), {}),
     "float instance norm": ("InstanceNormalization", IMAGE, ((32,), (32,)), {}),
-    "float group norm": ("GroupNormalization", IMAGE, ((32,), (32,)), {"num_groups": 4}),
-    "float local response norm": ("LRN", IMAGE, (), {"size": 5}),
+    "float norm of one channel": ("InstanceNormalization", (1, 1, 4096), ((1,), (1,)), {}),
+    "float norm of four channels": ("InstanceNormalization", (1, 4, 2048), ((4,), (4,)), {}),
     "float softmax of channels": ("Softmax", IMAGE, (), {"axis": 1}),
     "float resize": ("Resize", IMAGE, (), {"mode": "linear"}),
     "float convolution": ("Conv", IMAGE, ((32, 32, 3, 3),), {"pads": [1, 1, 1, 1]}),
@@ -91,7 +92,7 @@ def shared(prepared: Prepared, board: str, pes: int) -> Iterator[Shared]:
     problem = with_kernels(Problem(Graph(prepared.net), load_board(board), prepared.engines, max_pes=pes))
     splits = Splits(problem, len(problem.order))
     for index, choices in enumerate(splits.candidates(CHOICES)):
-        op = problem.net.ops[index]
+        op = problem.graph.ops[index]
         whole = splits.cost(index, tuple(1 for _ in problem.net.tensor(op.output).shape)).cycles
         fastest = min(choices, key=lambda split: (splits.cost(index, split).cycles, prod(split)))
         yield Shared(op.kind, whole, splits.cost(index, fastest).cycles, prod(fastest))
@@ -102,7 +103,7 @@ def written(name: str, folder: Path) -> Path:
     if name not in FLOATS:
         return lone_ops.written(name, folder)
     kind, shape, constants, attributes = FLOATS[name]
-    random, graph = np.random.default_rng(1), OnnxGraph(opset=21 if kind == "GroupNormalization" else 17)
+    random, graph = np.random.default_rng(1), OnnxGraph()
     values = [
         np.array(each) if isinstance(each, list) else random.normal(size=each).astype(np.float32) for each in constants
     ]
@@ -133,12 +134,14 @@ def rows_of_model(model: Path, board: str, pes: int, *, in_float: bool) -> Itera
     compiled = plan_on(load_board(board), imported(model, board, options), options, Silent())
     table, plan = predicted_frame(compiled.net, load_board(board), compiled.plan), compiled.plan
     frame = sum(table.values())
+    found = False
     for op in compiled.net.ops:
         used = sum(any(step.op == op.name for step in pe.computes()) for pe in plan.pes)
         if table.get(op.name, 0) > frame * MOST and used <= pes // 2:
+            found = True
             yield f"| {model.stem} | {op.name}: {op.title} | {frame:,} | {table[op.name] / frame:.0%} | {used} |"
-    if not total_macs(compiled.net):
-        yield f"| {model.stem} | no products | {frame:,} | | {plan.pes_used} |"
+    if not found:
+        yield f"| {model.stem} | none | {frame:,} | | {plan.pes_used} |"
 
 
 def rows(given: argparse.Namespace) -> Iterator[str]:
