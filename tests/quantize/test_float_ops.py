@@ -90,6 +90,11 @@ OF_FEW_ROWS: dict[str, tuple[tuple[int, ...], list[onnx.NodeProto], dict[str, np
         [node("InstanceNormalization", "x s t", "y")],
         {"s": weights(3), "t": weights(3)},
     ),
+    "norm of many channels": (
+        (1, 16, 12, 16),
+        [node("InstanceNormalization", "x s t", "y")],
+        {"s": weights(16), "t": weights(16)},
+    ),
     "two sums of a source": (
         ROW,
         [

@@ -17,9 +17,11 @@ from npukit.net.importer.expressions import callee, dtype_of, operands, shape_of
 operators: Any = relax.op
 
 FEW_ROWS = 8
-"""Maximum number of rows in steps. PEs share more rows by whole rows."""
+"""Maximum number of rows in steps. PEs share more rows by whole rows, but for norms of groups of channels: loops over
+groups are not loops over channels."""
 SHORTEST_ROW = 128
 """Minimum numbers of a row in steps. A step costs each PE about as many cycles as 8 numbers of a norm."""
+GROUPED = ("nn.group_norm", "nn.instance_norm")
 REDUCTIONS = ("sum", "mean", "max", "min", "variance")
 
 
@@ -45,9 +47,10 @@ class RowSteps:
         return made
 
     def _made(self, call: Any) -> Any:
-        axes, shape = _axes(call), shape_of(call.args[0])
+        shape, axes = _rows(call)
         length = prod(shape[axis] for axis in axes)
-        if length < SHORTEST_ROW or _pieces(length) == length or prod(shape) > FEW_ROWS * length:
+        most = prod(shape) if callee(call) in GROUPED else FEW_ROWS * length
+        if length < SHORTEST_ROW or _pieces(length) == length or prod(shape) > most:
             return None
         long = [axis for axis, size in enumerate(shape) if size > 1]
         last = long[-sum(axis in long for axis in axes) :]
@@ -93,12 +96,15 @@ class RowSteps:
         return self.bound(operators.multiply(source, inverse))
 
 
-def _axes(call: Any) -> Sequence[int]:
-    """The axes of the rows."""
-    rank, told = len(shape_of(call.args[0])), call.attrs
+def _rows(call: Any) -> tuple[Sequence[int], Sequence[int]]:
+    """The shape of a function's source, and the axes of the rows."""
+    shape, told = shape_of(call.args[0]), call.attrs
+    if callee(call) in GROUPED:
+        groups = int(getattr(told, "num_groups", shape[1]))
+        return (shape[0], groups, prod(shape[1:]) // groups), [2] if int(told.channel_axis) == 1 else []
     given = told.axes if hasattr(told, "axes") else told.axis
-    listed = range(rank) if given is None else [given] if isinstance(given, int) else given
-    return [int(axis) % rank for axis in listed]
+    listed = range(len(shape)) if given is None else [given] if isinstance(given, int) else given
+    return shape, [int(axis) % len(shape) for axis in listed]
 
 
 def _pieces(length: int) -> int:
@@ -145,8 +151,17 @@ def _rms_norm(steps: RowSteps, call: Any, axes: Sequence[int]) -> Any:
     return steps.bound(operators.multiply(steps.scaled(source, spread, call.attrs.epsilon), gain))
 
 
+def _group_norm(steps: RowSteps, call: Any, axes: Sequence[int]) -> Any:
+    (source, *factors), shape, bound = call.args, shape_of(call), steps.bound
+    rows, by_channel = bound(operators.reshape(source, _rows(call)[0])), (shape[1], *(1 for _ in shape[2:]))
+    gain, bias = (bound(operators.reshape(each, by_channel)) for each in factors)
+    made = steps.scaled(steps.centred(rows, axes), steps.variance(rows, axes), call.attrs.epsilon)
+    return bound(operators.add(bound(operators.multiply(bound(operators.reshape(made, shape)), gain)), bias))
+
+
 _STEPS: Mapping[str, Callable[[RowSteps, Any, Sequence[int]], Any]] = {
     **dict.fromkeys(REDUCTIONS, _reduction),
+    **dict.fromkeys(GROUPED, _group_norm),
     "nn.softmax": _softmax,
     "nn.log_softmax": _log_softmax,
     "nn.layer_norm": _layer_norm,
