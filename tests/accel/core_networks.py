@@ -16,7 +16,7 @@ from npukit.measure.golden import golden
 from npukit.measure.target import Target
 from npukit.measure.validate import Validation, validate
 from npukit.net.net import Net
-from npukit.net.ops import Multiply, Reshape, Subtract
+from npukit.net.ops import Multiply, Reshape
 from npukit.plan.planner import Planned, plan_with_kernels
 from npukit.plan.tensors.graph import Graph
 from npukit.plan.tensors.problem import Problem
@@ -34,9 +34,6 @@ class CoreBuilder(Builder):
 
     def multiply(self, first: str, second: str) -> str:
         return self._op(Multiply(), (first, second), self.tensors[first].shape, "cpu")
-
-    def subtract(self, first: str, second: str) -> str:
-        return self._op(Subtract(), (first, second), self.tensors[first].shape, "cpu")
 
     def reshape(self, source: str, *shape: int) -> str:
         return self._op(Reshape(), (source,), shape, "cpu")

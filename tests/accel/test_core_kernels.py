@@ -72,9 +72,9 @@ def test_memory_takes_fewer_bytes_and_latency_fewer_cycles() -> None:
 
 
 def test_what_has_no_kernel_says_why() -> None:
-    b = CoreBuilder("difference", 0)
-    net = b.net(b.subtract(b.input(1, 4, 4, 8), b.input(1, 4, 4, 8)))
-    assert [*choose_core_kernels(net, "latency").notes.values()] == ["plain C: there are no kernels for subtract"]
+    b = CoreBuilder("product", 0)
+    net = b.net(b.multiply(b.input(1, 4, 4, 8), b.input(1, 4, 4, 1)))
+    assert [*choose_core_kernels(net, "latency").notes.values()] == ["plain C: there are no kernels for multiply"]
     notes = choose_core_kernels(mixed_net(0), "latency").notes
     (padded,) = (note for name, note in notes.items() if name.startswith("max_pool"))
     assert padded == "plain C: windows reach outside the input by (1, 1, 1, 1)"

@@ -145,10 +145,8 @@ def _filter_refusal(net: Net, op: Op) -> str:
     weights = net.constant(op, 1)
     if weights is None:
         return "its weights are not constant"
-    if filter_of(net, op) is not None:
+    if filter_of(net, op, rows=True) is not None:
         return ""
-    if isinstance(op.attributes, Dense):
-        return "it has several rows of inputs"
     if isinstance(op.attributes, Conv2d):
         return "it has groups"
     grown = weights.shape[3] != net.tensor(op.inputs[0]).shape[-1]

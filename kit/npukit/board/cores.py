@@ -198,7 +198,7 @@ _CORTEX_M0 = CoreType(
     refill_cycles=2,
     c_cycles=1.62,
     call_cycles=1.4,
-    c_kinds={"add": 3.6, "average_pool": 1.4, "dense": 1.44, "depthwise_conv2d": 2.2, "softmax": 2.5},
+    c_kinds={"add": 2.1, "average_pool": 1.4, "dense": 1.44, "depthwise_conv2d": 2.2, "softmax": 1.8},
 )
 
 _CORTEX_M33 = replace(

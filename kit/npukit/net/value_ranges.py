@@ -62,16 +62,16 @@ class LayerWeights:
         return tuple(axes[:-1] if self.depthwise else axes[1:])
 
 
-def filter_of(net: Net, op: Op) -> LayerWeights | None:
-    """The op as an int8 filter. None for other ops, groups, a channel multiplier, a dense layer on several rows, or a
-    dilated depthwise convolution."""
+def filter_of(net: Net, op: Op, *, rows: bool = False) -> LayerWeights | None:
+    """The op as an int8 filter. None for other ops, groups, a channel multiplier, a dilated depthwise convolution, or,
+    without `rows`, a dense layer on several rows."""
     attributes, weights = op.attributes, net.constant(op, 1)
     if not isinstance(attributes, Conv2d | DepthwiseConv2d | Dense) or weights is None or not _is_single(net, op):
         return None
     depthwise, source = isinstance(attributes, DepthwiseConv2d), net.tensor(op.inputs[0])
     shape = weights.shape
     if isinstance(attributes, Dense):
-        takes = source.elements == shape[1]
+        takes = source.elements == shape[1] or (rows and source.shape[-1] == shape[1])
     else:
         takes = shape[-1] == source.shape[-1] and (not depthwise or attributes.dilation == (1, 1))
     if not takes:

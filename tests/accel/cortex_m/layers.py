@@ -134,15 +134,17 @@ def depthwise(
     )
 
 
-def dense(rng: Generator, inputs: int, outputs: int, *, relu: bool = True, extreme: bool = False) -> OpView:
+def dense(
+    rng: Generator, inputs: int, outputs: int, *, relu: bool = True, extreme: bool = False, rows: int = 1
+) -> OpView:
     constants = {
         WEIGHTS: weights(rng, (outputs, inputs), extreme=extreme),
         BIAS: rng.integers(-3000, 3000, outputs).astype(np.int32),
     }
     zero = int(rng.integers(-128, 128))
     found = factors(rng, outputs, inputs)
-    output = ((1, 1, outputs), 1.0, _output_zero(rng, relu=relu))
-    return with_factors(one_op(Dense(), [((1, 1, inputs), 1.0, zero)], output, constants), *found)
+    output = ((1, rows, outputs), 1.0, _output_zero(rng, relu=relu))
+    return with_factors(one_op(Dense(), [((1, rows, inputs), 1.0, zero)], output, constants), *found)
 
 
 def add(

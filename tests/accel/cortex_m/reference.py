@@ -72,7 +72,7 @@ def depthwise(layer: OpView, x: np.ndarray) -> np.ndarray:
 def dense(layer: OpView, x: np.ndarray) -> np.ndarray:
     centred = x.reshape(-1).astype(np.int64) - layer.input_zero
     total = layer.filter.weights.astype(np.int64) @ centred + layer.filter.bias
-    return requantized(total, layer.requantization, layer.output_zero).reshape(layer.output_shape)
+    return requantized(total, layer.requantization, layer.output_zero).reshape(1, 1, -1)
 
 
 def add(layer: OpView, x: np.ndarray, y: np.ndarray) -> np.ndarray:

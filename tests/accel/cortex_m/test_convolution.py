@@ -41,6 +41,20 @@ def test_pointwise_into_every_layout(density: Density, order: Order, extreme: bo
     check(layer, kernel_for(layer, density, order), layers.activations(rng, layer.input_shape, extreme=extreme))
 
 
+@pytest.mark.parametrize("density", [HALFWORDS, BYTES])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_dense_layer_on_several_rows_is_pointwise(density: Density, seed: int):
+    rng = np.random.default_rng(seed)
+    inputs, outputs, rows = int(rng.integers(1, 70)), int(rng.integers(1, 40)), int(rng.integers(2, 9))
+    layer = layers.dense(rng, inputs, outputs, relu=bool(seed % 2), rows=rows)
+    x = layers.activations(rng, (1, rows, inputs), extreme=seed == 3)
+    kernel = kernel_for(layer, density)
+    run = laboratory.run(kernel, laboratory.pack(kernel.inputs[0], x, layer.input_zero))
+    wanted = [reference.dense(layer, row).ravel() for row in x[0]]
+    np.testing.assert_array_equal(run.output.view(np.int8).reshape(rows, outputs), wanted)
+    assert run.instructions == kernel.instructions
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_random_convolutions(seed: int):
     rng = np.random.default_rng(seed)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from accel.cortex_m import laboratory, layers, reference
 from npukit.accel.cortex_m.kernel import Kernel
-from npukit.accel.cortex_m.kernels.variants import kernels
 from npukit.accel.cortex_m.layout import Layout, Order
 from npukit.accel.cortex_m.op_view import OpView
+from npukit.accel.cortex_m.variants import kernels
 from npukit.net.ops import Dense
 
 Generator = np.random.Generator

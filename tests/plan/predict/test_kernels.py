@@ -61,11 +61,11 @@ def test_two_cores_of_a_chip_have_constants_that_make_them_wait_near() -> None:
 
 
 def two_ops() -> tuple[Net, dict[str, tuple[Tile, ...]]]:
-    """A convolution shared by two PEs, a convolution on PE 0, and a difference, for which no kernel exists."""
+    """A convolution shared by two PEs, a convolution on PE 0, and a product by pixel, for which no kernel exists."""
     b = CoreBuilder("two")
     shared = b.conv(b.input(1, 8, 8, 4), 8)
     alone = b.conv(shared, 8)
-    net = b.net(b.subtract(alone, alone))
+    net = b.net(b.multiply(alone, b.input(1, 8, 8, 1)))
     whole = (Tile(0, Box.whole((1, 8, 8, 8))),)
     halves = Tile(0, Box((0, 0, 0, 0), (1, 4, 8, 8))), Tile(1, Box((0, 4, 0, 0), (1, 8, 8, 8)))
     return net, dict(zip([op.name for op in net.ops], (halves, whole, whole), strict=True))
@@ -74,11 +74,11 @@ def two_ops() -> tuple[Net, dict[str, tuple[Tile, ...]]]:
 def test_the_reason_of_each_op_in_c_is_its_own() -> None:
     net, pins = two_ops()
     planned = plan_around(Problem(Graph(net), load_board("pe-mesh"), {"cpu": Cpu()}, max_pes=2), pins)
-    shared, alone, difference = planned.kernels.values()
+    shared, alone, product = planned.kernels.values()
     assert shared == "plain C: its kernel in assembly wants the whole op on one PE, and 2 PEs share it"
     assert not alone.startswith("plain C")
-    assert difference.startswith("plain C: ")
-    assert "whole op" not in difference
+    assert product.startswith("plain C: ")
+    assert "whole op" not in product
 
 
 def with_memory(board: str, kilobytes: int) -> Board:

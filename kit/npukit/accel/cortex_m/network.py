@@ -12,9 +12,9 @@ from typing import NamedTuple
 from npukit.accel.cortex_m.code.assembly import CodeWorth
 from npukit.accel.cortex_m.kernel import Kernel, Refusal
 from npukit.accel.cortex_m.kernels.border import fill_border
-from npukit.accel.cortex_m.kernels.variants import kernels
 from npukit.accel.cortex_m.layout import NO_PADDING, Layout, Order, Shape
 from npukit.accel.cortex_m.op_view import OpView
+from npukit.accel.cortex_m.variants import kernels
 from npukit.errors import DoesNotFit
 from npukit.net.ops import Attributes, Conv2d, DepthwiseConv2d, Padding, Reshape
 from npukit.net.ops.table import macs as macs_of

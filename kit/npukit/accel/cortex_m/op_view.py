@@ -45,6 +45,11 @@ class OpView:
         return shape_of(self.net, self.op.output)
 
     @property
+    def rows(self) -> int:
+        """Pixels of the output: the rows of a dense layer."""
+        return self.output_shape[0] * self.output_shape[1]
+
+    @property
     def input_zero(self) -> int:
         return quantization(self.net, self.op.inputs[0]).zero_point
 
@@ -78,7 +83,7 @@ class OpView:
     @cached_property
     def filter(self) -> LayerWeights:
         """The weights and biases of a layer with weights."""
-        found = filter_of(self.net, self.op)
+        found = filter_of(self.net, self.op, rows=True)
         assert found is not None, self.op
         return found
 

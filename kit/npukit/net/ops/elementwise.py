@@ -205,7 +205,7 @@ def _of_two(kind: type[Attributes], reference: Reference, **more: Any) -> OpSpec
 
 OPS = (
     _of_two(Add, _sum, check=_scales_are_close, names=names("ADD", "Add QLinearAdd"), core_cycles=(36, 0, 50)),
-    _of_two(Subtract, _sum, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(46, 0, 0)),
+    _of_two(Subtract, _sum, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(42, 0, 0)),
     _of_two(Multiply, multiply, names=names("MUL", "Mul QLinearMul"), core_cycles=(30, 0, 0)),
     _of_two(Minimum, _by(np.minimum), scales=Scales.EQUAL, names=names("MINIMUM", "Min"), core_cycles=(11, 0, 0)),
     _of_two(Maximum, _by(np.maximum), scales=Scales.EQUAL, names=names("MAXIMUM", "Max"), core_cycles=(11, 0, 0)),

@@ -46,14 +46,14 @@ def _emit_group(asm: Assembly, together: int, pixels: Axes, exponent: int, _: st
     """Code for the means of some channels."""
     sums = _SUMS[:together]
     asm.emit(*(f"mov {each}, #0" for each in sums), f"mov {_PLACE}, r0")
-    for rows, columns in _lines(pixels):
-        (count, (stride, *_)), (size, (step, *_)) = rows, columns
-        if count > 1:
-            asm.constant(_ROWS, count)
-        with asm.loop(count, closing=(f"subs {_ROWS}, #1",)):
-            for piece in _pieces(size):
+    for rows, line in _lines(pixels):
+        step = line.strides[0]
+        if rows.size > 1:
+            asm.constant(_ROWS, rows.size)
+        with asm.loop(rows.size, closing=(f"subs {_ROWS}, #1",)):
+            for piece in _pieces(line.size):
                 _emit_piece(asm, together, piece, step)
-            asm.add(_PLACE, _PLACE, stride - size * step if count > 1 else 0, _END)
+            asm.add(_PLACE, _PLACE, rows.strides[0] - line.size * step if rows.size > 1 else 0, _END)
     asm.emit("ldmia r12, {r8, r9, r10}")
     for place, each in enumerate(sums):
         asm.emit(f"rsb {each}, r8, {each}, lsl #1", f"add r11, r10, {each}, asr #31")

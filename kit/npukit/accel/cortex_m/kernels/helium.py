@@ -97,7 +97,7 @@ def _taps_refusal(layer: OpView) -> str | None:
 
 
 def _is_dense(layer: OpView) -> bool:
-    return isinstance(layer.attributes, Dense)
+    return isinstance(layer.attributes, Dense) and layer.rows == 1
 
 
 def _rounding(layer: OpView) -> tuple[bool, bool]:

@@ -33,6 +33,8 @@ def kernels(
         case Conv2d():
             yield from (convolution(layer, sources[0], target, density, worth) for density in Density)
             yield winograd(layer, sources[0], target, worth)
+        case Dense() if layer.rows > 1:
+            yield from (convolution(layer, sources[0], target, density, worth) for density in Density)
         case DepthwiseConv2d():
             yield depthwise(layer, sources[0], target, worth)
         case Dense():
