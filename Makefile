@@ -12,6 +12,7 @@
 # make kinds-of-pe  networks on RISC-V PEs and on PEs that are not alike: make kinds-of-pe MODEL="FILE ..."
 # make ten-minutes  a wake word and silero-vad, exact over ten minutes: make ten-minutes WAKE_WORD=FILE SILERO=FILE
 # make figures     the figures of README and docs/, measured and written: make figures MODELS=FOLDER_OF_MODELS
+# make lone-ops    cycles of each op by itself on four cores: none more than in benchmarks/lone_ops.md
 # make deadlock    the graph of waiting of the network of each board: no cycle; two minutes
 # make formal    proofs of router, DMA, arbiter and the writes of the array, and their mutants; five minutes; needs
 #                Yosys and z3
@@ -51,7 +52,7 @@ JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start many processes: each would compile all of npukit again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: area deadlock differential formal link-faults rtl-quick demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes rtl figures docs lint wheel clean
+.PHONY: area deadlock differential formal link-faults rtl-quick demo test test-all onnx-nodes mutants two-chips whole-board dead-parts large-networks kinds-of-pe ten-minutes lone-ops rtl figures docs lint wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/npukit build $(MODEL) --board pe-mesh -o $(BUILD)
@@ -95,6 +96,9 @@ ten-minutes: $(VENV)/installed-for-development
 	$(BIN)/python benchmarks/streams.py $(WAKE_WORD) --bands --pes 1
 	$(BIN)/python benchmarks/streams.py $(SILERO) --float --hop 512 --input input:1x576 --input state:2x1x128 \
 		--input sr=16000 --state state=stateN --board mps2-an386
+
+lone-ops: $(VENV)/installed-for-development
+	$(BIN)/python benchmarks/lone_ops.py
 
 deadlock: $(VENV)/installed-for-development
 	PYTHONPATH=kit:tests:. $(BIN)/python benchmarks/rtl/deadlock.py

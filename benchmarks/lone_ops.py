@@ -1,56 +1,105 @@
-"""Cycles of each kind of op by itself, per value: of a network of one int8 op on one PE of a board.
+"""Cycles of each kind of op by itself, per value: of networks of one int8 op on four cores, beside TFLite Micro.
 
-    python benchmarks/lone_ops.py [NAME ...] [--board pe-mesh] [--save FILE.md]
+    python benchmarks/lone_ops.py [NAME ...] [--on COLUMN ...] [--tflm CLONE] [--write]
 
 Networks are TFLite and ONNX files that the command writes. A value is an element of the larger of input and output.
 The cycles are those of the layers on the built-in emulator, without the frame around them and without the stop after
-each layer; outputs equal the reference. `engine`: engines of the op's layers. `ops`: the layers' kinds.
+each layer; outputs equal the reference. `--tflm`: measures TensorFlow Lite Micro too, from a clone with its library
+(`benchmarks/core/tflite_micro.py`). The command compares the cycles with lone_ops.json; `--write` writes lone_ops.json
+and the page lone_ops.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from benchmarks.core import tflite_micro
+from benchmarks.state import commit
 
 from frontend.onnx_models import Graph
 from frontend.tflite_bundle import Bundle, Quantized
 from npukit import api
+from npukit.board.board import load_board
+from npukit.errors import NpukitError
 from npukit.net.net import Net
+from npukit.net.reference import evaluate
 from npukit.options import Options
+from object_cache import share_objects
 
+HERE = Path(__file__).parent
+KEPT, PAGE = HERE / "lone_ops.json", HERE / "lone_ops.md"
+BOARDS = {
+    "pe-mesh": "pe-mesh",
+    "M4F": "mps2-an386",
+    "M0+": str(HERE / "core" / "an385-m0plus.toml"),
+    "RV32IMC": "riscv-virt",
+}
+"""The board of each column."""
+TFLM = "TFLM on M4F"
+COLUMNS = ("pe-mesh", "M4F", TFLM, "M0+", "RV32IMC")
 OBSERVED = 44
 """Cycles that the stop after a layer adds to the layer."""
+CYCLES_OF_A_BIT = 20
 IMAGE = (1, 16, 16, 32)
 ROWS = (1, 64, 128)
 USUAL, WIDE, SHARE = Quantized(0.05, 3), Quantized(0.08, -5), Quantized(1 / 256, -128)
-HEAD = ("| op | ops | engine | values | cycles a value |", "|---|---|---|---:|---:|")
+HEAD = (f"| op | values | engine of pe-mesh | {' | '.join(COLUMNS)} |", f"|---|--:|---|{'--:|' * len(COLUMNS)}")
+ABOUT = """# Ops alone
+
+Cycles a value of networks of a single int8 op. Measured at {commits} by
+`python benchmarks/lone_ops.py --write`, which says how; `make lone-ops` compares them again.
+
+- *pe-mesh*: a PE with its accelerator. *Engine*: `cpu` is the core. *M4F*, *M0+*, *RV32IMC*: the
+  core of a board without accelerator, memory without wait states.
+- Cycles of the cores are of the built-in emulator's model: the instruction timings of Arm's
+  reference manuals for the Cortex-M4 and M0+ (multiplier of one cycle), of the CV32E40P for RISC-V.
+- *TFLM*: TensorFlow Lite Micro at 90b983c2 with CMSIS-NN at 4ab83cc3, compiled by GCC 12.2 with
+  upstream's flags, in the same emulator. Empty: it does not take the network, or the file is of
+  ONNX. Its outputs equal npukit's, except where ≠ stands.
+- Code is compiled by GCC, or by zig where GCC's functions have no bound of the stack. A cell in
+  **bold** is slower than TensorFlow Lite Micro.
+"""
 
 Maker = Callable[[Bundle], None]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The cycles of a network of one op."""
+    """The cycles of a network of one op. `refused`: the reason against it. `differs`: TensorFlow Lite Micro's outputs
+    are not the reference's. `commit`: where it was measured."""
 
-    name: str
-    ops: tuple[str, ...]
-    engines: tuple[str, ...]
-    values: int
-    cycles: int
+    values: int = 0
+    cycles: int = 0
+    ops: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    refused: str = ""
+    differs: bool = False
+    commit: str = ""
+
+    @property
+    def rate(self) -> float:
+        return round(self.cycles / max(self.values, 1), 1)
 
     def __str__(self) -> str:
-        cells = (self.name, " ".join(self.ops), " ".join(self.engines), f"{self.values:,}")
-        return f"| {' | '.join(cells)} | {self.cycles / self.values:.1f} |"
+        return "refused" if self.refused else f"{self.rate:.1f}{' ≠' * self.differs}"
+
+
+Kept = Mapping[str, Mapping[str, Measured]]
+"""The cycles of each op by column."""
 
 
 # ---- ops of TFLite ----
@@ -272,6 +321,13 @@ ONNX: Mapping[str, tuple[tuple[int, ...], Mapping[str, Any]]] = {
 NAMES = (*MAKERS, *ONNX)
 
 
+def bundle_of(name: str) -> Bundle:
+    """The TFLite model of a network of one op, with inputs."""
+    bundle = Bundle(np.random.default_rng(1))
+    MAKERS[name](bundle)
+    return bundle
+
+
 def written(name: str, folder: Path) -> Path:
     """The file of a network of one op."""
     if name in ONNX:
@@ -279,51 +335,140 @@ def written(name: str, folder: Path) -> Path:
         shape, attributes = ONNX[name]
         path.write_bytes(graph_of(name, **attributes).model({"x": shape}, "y").SerializeToString())
         return path
-    bundle = Bundle(np.random.default_rng(1))
-    MAKERS[name](bundle)
     path = folder / "op.tflite"
-    path.write_bytes(bundle.bytes())
+    path.write_bytes(bundle_of(name).bytes())
     return path
 
 
-def measured(name: str, board: str) -> Measured:
+# ---- measurement ----
+
+
+def measured(name: str, board: str, compiler: str = "gcc") -> Measured:
+    """The cycles of an op on a board."""
     with tempfile.TemporaryDirectory() as folder:
-        model = written(name, Path(folder))
-        built = api.build(model, board=board, output=Path(folder) / "out", options=Options(pes=1), check=False)
+        model, options = written(name, Path(folder)), Options(pes=1, toolchain=compiler)
+        fast = str(_with_a_fast_line(board, Path(folder)))
+        built = api.build(model, board=fast, output=Path(folder) / "out", options=options, check=False)
         net, layers = built.net(), api.bench(built, frames=1, on="emulator").layers
     kinds, engines = ({op.name: getattr(op, field) for op in net.ops} for field in ("kind", "engine"))
     costly = [each for each in layers if kinds.get(each.name, "") != "reshape"]
     cycles = sum(max((each.cycles or 0) - OBSERVED, 0) for each in costly)
-    return Measured(
-        name,
-        tuple(kinds[each.name] for each in costly),
-        tuple(dict.fromkeys(engines[each.name] for each in costly)),
-        _values(net),
-        cycles,
-    )
+    by = tuple(dict.fromkeys(engines[each.name] for each in costly))
+    return Measured(_values(net), cycles, tuple(kinds[each.name] for each in costly), by)
+
+
+def _with_a_fast_line(name: str, folder: Path) -> Path:
+    """The board with a line on which the emulator waits less for inputs and outputs."""
+    board, here = load_board(name), folder / "board.toml"
+    assert board.uart is not None
+    baud = max(board.uart.baud, board.core.clock_hz // CYCLES_OF_A_BIT)
+    head = f'like = "{board.name}"\nname = "{board.name}-alone"\nsummary = "{board.summary}"\n'
+    here.write_text(f"{head}\n[uart]\nbase = {board.uart.base}\nbaud = {baud}\n", encoding="utf-8")
+    if name.endswith(".toml"):
+        shutil.copy(name, folder)
+    return here
 
 
 def _values(net: Net) -> int:
     return max(sum(net.tensor(name).elements for name in names) for names in (net.inputs[:1], net.outputs))
 
 
-def main() -> None:
+def of_tflite_micro(name: str, clone: Path) -> Measured:
+    """The cycles of TensorFlow Lite Micro, with a comparison of its outputs."""
+    from npukit.frontend.models import load_net_from_model
+
+    with tempfile.TemporaryDirectory() as folder:
+        model, data = written(name, Path(folder)), bundle_of(name).data
+        net = load_net_from_model(model)
+        found = evaluate(net, data)
+        wanted = b"".join(found[output].tobytes() for output in net.outputs)
+        cycles, outputs = tflite_micro.run(clone, model, data, len(wanted))
+    return Measured(_values(net), cycles, differs=outputs != wanted)
+
+
+def _by_either(name: str, board: str) -> Measured:
+    """The cycles of GCC's code, or of zig's: GCC's division of floats for an M0+ has no bound of the stack."""
+    try:
+        return measured(name, board)
+    except NpukitError as error:
+        if "stack" not in error.message:
+            raise
+        return measured(name, board, "zig")
+
+
+def cell(name: str, column: str, clone: Path | None) -> Measured:
+    """The cycles of an op in a column, or the reason against the op."""
+    try:
+        found = of_tflite_micro(name, clone) if clone and column == TFLM else _by_either(name, BOARDS[column])
+    except Exception as error:
+        found = Measured(refused=str(error))
+    return Measured(**{**asdict(found), "commit": commit()})
+
+
+# ---- page ----
+
+
+def known() -> dict[str, dict[str, Measured]]:
+    """The cells of lone_ops.json."""
+    rows = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
+    return {name: {column: Measured(**found) for column, found in row.items()} for name, row in rows.items()}
+
+
+def page(kept: Kept) -> str:
+    commits = ", ".join(dict.fromkeys(each.commit for row in kept.values() for each in row.values() if each.commit))
+    lines = (line(name, kept[name]) for name in NAMES if name in kept)
+    return "\n".join([ABOUT.format(commits=commits), *HEAD, *lines, ""])
+
+
+def line(name: str, row: Mapping[str, Measured]) -> str:
+    """A row of the table."""
+    values = max(found.values for found in row.values())
+    engines = " ".join(row["pe-mesh"].engines) if "pe-mesh" in row else ""
+    return f"| {name} | {values:,} | {engines} | {' | '.join(_shown(row, column) for column in COLUMNS)} |"
+
+
+def _shown(row: Mapping[str, Measured], column: str) -> str:
+    found, other = row.get(column), row.get(TFLM)
+    if found is None or (column == TFLM and found.refused):
+        return ""
+    slower = column == "M4F" and other and not other.refused and found.rate > other.rate
+    return f"**{found}**" if slower else str(found)
+
+
+def worse(before: Measured | None, now: Measured) -> bool:
+    """True if a kept op is refused, or takes more cycles."""
+    return before is not None and not before.refused and (bool(now.refused) or now.cycles > before.cycles)
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=NAMES, metavar="NAME")
-    parser.add_argument("--board", default="pe-mesh")
-    parser.add_argument("--save", type=Path)
+    parser.add_argument("--on", nargs="+", choices=COLUMNS, metavar="COLUMN")
+    parser.add_argument("--tflm", type=Path)
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    lines = [*HEAD]
-    print(*HEAD, sep="\n")
-    for name in given.names:
-        try:
-            lines.append(str(measured(name, given.board)))
-        except Exception as error:  # a kind that is refused is a row too
-            lines.append(f"| {name} | refused: {error} | | | |")
-        print(lines[-1], flush=True)
-    if given.save:
-        given.save.write_text("\n".join(lines) + "\n")
+    kept, lost = known(), list[str]()
+    with tempfile.TemporaryDirectory() as objects:
+        share_objects(Path(objects))
+        for name, column, found in _cells(given.names, given.on or COLUMNS, given.tflm):
+            print(f"{name} on {column}: {found} {' '.join(found.ops)} {found.refused}", flush=True)
+            if worse(kept.get(name, {}).get(column), found):
+                lost.append(f"{name} on {column}: {found.cycles:,} cycles, {kept[name][column].cycles:,} before")
+            kept.setdefault(name, {})[column] = found
+            if given.write:
+                rows = {name: {at: asdict(each) for at, each in row.items()} for name, row in kept.items()}
+                KEPT.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+                PAGE.write_text(page(kept), encoding="utf-8")
+    print(*lost, sep="\n")
+    return int(bool(lost) and not given.write)
+
+
+def _cells(names: Sequence[str], columns: Sequence[str], clone: Path | None) -> Iterator[tuple[str, str, Measured]]:
+    for name in names:
+        for column in columns:
+            if column != TFLM or (clone and name in MAKERS):
+                yield name, column, cell(name, column, clone)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
