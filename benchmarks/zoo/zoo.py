@@ -5,11 +5,11 @@
 
 No model is in the repository. `zoo.toml` names the sources, collected in FOLDER: wheels are fetched with pip, and files
 of a public repository are read from FOLDER/repositories/OWNER+NAME if a clone (bare or not) is there. Files in
-FOLDER/exported are written by `benchmarks/zoo/exporters/export.py` with the Python of `--exporters`. `--tflm` is a
-Python that has `tflite-micro`. Each model on each target runs in a process with a time limit of its own, forked from a
-process with the libraries loaded. `--on reference` builds nothing: it reads the model and compares npukit's own
-reference. New results are kept in FOLDER/results, so an interrupted run resumes. `--again` measures models anew
-that are not right there.
+FOLDER/exported are written by `benchmarks/zoo/exporters/export.py` with the Python of `--exporters`. Programs of
+torch.export are left out without PyTorch. `--tflm` is a Python that has `tflite-micro`. Each model on each target runs
+in a process with a time limit of its own, forked from a process with the libraries loaded. `--on reference` builds
+nothing: it reads the model and compares npukit's own reference. New results are kept in FOLDER/results, so an
+interrupted run resumes. `--again` measures models anew that are not right there.
 
 Each new result is compared with `results.json`; the exit status is 1 if a model is right there and wrong now. `--sample
 N` takes N models at random. `--write` puts the new results into `results.json` and writes the page.
@@ -34,6 +34,7 @@ from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,9 @@ def collected(folder: Path) -> Iterator[Model]:
 def exported(folder: Path) -> Iterator[Model]:
     """The files in FOLDER/exported, one folder a package."""
     for file in sorted((folder / "exported").glob("*/*.*")):
+        if file.suffix == ".pt2" and not find_spec("torch"):
+            print(f"{file.name} needs PyTorch: it is left out", file=sys.stderr)
+            continue
         yield Model(f"{file.parent.name}, exported", file.name, file)
 
 

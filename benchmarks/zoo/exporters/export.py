@@ -13,6 +13,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -43,9 +44,10 @@ def export(folder: Path, model: Made) -> dict[str, str]:
         file = place(folder, model, form)
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _export(folder, model, form, file)
+            with tempfile.TemporaryDirectory(dir=file.parent) as scratch:
+                _export(folder, model, form, Path(scratch) / file.name)
+                (Path(scratch) / file.name).replace(file)
         except Exception as fault:
-            file.unlink(missing_ok=True)
             refused[form] = f"{type(fault).__name__}: {fault}".splitlines()[0]
     return refused
 
