@@ -202,7 +202,7 @@ def _section(each: Facts) -> Iterator[str]:
     without = unread().get(each.form, [])
     for said, names in (
         ("Custom operators of TFLite Micro and MediaPipe", custom),
-        ("Read, but without a comparison on this page", plain),
+        ("In the importer, without a comparison on this page; npukit refuses some forms of these by name", plain),
         ("Not read", without),
     ):
         if names:

@@ -59,11 +59,11 @@ def by_class(found: Iterable[tuple[str, str, Sequence[str]]]) -> OfOps:
 
 
 def of_lone_ops(found: Iterable[tuple[str, Sequence[str], Sequence[str]]]) -> OfOps:
-    """The kinds of each op in networks without other ops. `found`: name, ops and kinds of networks."""
+    """The kinds of each op in int8 networks without other ops. `found`: name, ops and kinds of networks."""
     kinds: OfOps = {}
     for name, ops, made in found:
         form, label, _ = name.split("/")
-        if len(ops) == 1 and label != "float":
+        if len(ops) == 1 and ("int8" in label or label == "calibrated"):
             of_op = kinds.setdefault(form, {})
             of_op[ops[0]] = sorted({*of_op.get(ops[0], ()), *made})
     return kinds

@@ -45,4 +45,4 @@ def write(figures: Mapping[str, Any]) -> None:
 
 
 def recorded() -> dict[str, Any]:
-    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else NO_RUN
+    return NO_RUN | (json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,9 @@ import pytest
 pytest.importorskip("onnxruntime", reason="ONNX Runtime, an oracle, is not installed")
 pytest.importorskip("ai_edge_litert", reason="LiteRT, an oracle, is not installed")
 
-from differential import onnx_networks, onnx_ops, tflite_networks
+from differential import evidence, onnx_networks, onnx_ops, tflite_networks
 from differential.builds import differing
-from differential.judge import EQUAL, FAULT, LISTED, REFUSED, Verdict, judged, read, taken
+from differential.judge import EQUAL, FAULT, LISTED, REFUSED, WITHIN, Verdict, judged, read, taken
 from differential.networks import Network, random_of
 from differential.report import PAGE, paragraph, recorded
 from differential.run import Item, Listed, cells, listed, reason, totals, verdicts
@@ -116,6 +117,38 @@ def test_reasons_leave_out_names_and_numbers() -> None:
     said = "model.onnx: node 1 (Celu_1) is Celu, which npukit does not read yet"
     assert reason(said) == reason(said.replace("1", "22"))
     assert totals([Verdict("a", 0, REFUSED, said)] * 3).refusals == {reason(said): 3}
+
+
+def test_outcomes_are_counted_by_op_and_class() -> None:
+    lone = {"ops": ("ADD",), "kinds": ("add",)}
+    found = totals(
+        [
+            Verdict("tflite/int8/add", 0, EQUAL, **lone),
+            Verdict("tflite/int8/add", 1, WITHIN, ops=("ADD", "SUB"), kinds=("add", "subtract")),
+            Verdict("tflite/float/add", 0, EQUAL, ops=("ADD",), kinds=("tvm_code",)),
+            Verdict("tflite/uint8/add", 0, REFUSED, "op ADD is new", **lone),
+        ]
+    )
+    assert found.ops == {
+        "tflite": {"ADD": {"int8": {EQUAL: 1, WITHIN: 1}, "float": {EQUAL: 1}}, "SUB": {"int8": {WITHIN: 1}}}
+    }
+    assert found.kinds == {"tflite": {"ADD": ["add"]}}
+    figures = {"built": 0, "ops": found.ops, "kinds": found.kinds}
+    assert json.loads(evidence.text(figures)) == figures
+
+
+def test_the_ops_of_a_file_are_read_from_the_file() -> None:
+    assert "ADD" in evidence.ops_of("tflite", network(ADD).data)
+    assert "Conv" in evidence.ops_of("onnx", network("onnx/qdq-int8-int4/conv").data)
+    assert not {*evidence.ops_of("onnx", network("onnx/qdq-int8/conv").data)} & evidence.ENDS
+
+
+@pytest.mark.parametrize("name", ["tflite/int8-int4/fully_connected", "onnx/qdq-int8-int4/gemm"])
+def test_weights_of_four_bits_are_judged(name: str, tmp_path: Path) -> None:
+    verdict = judged(network(name), 0, tmp_path)
+    assert verdict.outcome in (EQUAL, WITHIN), verdict.said
+    assert verdict.net
+    assert min(np.abs(each.astype(int)).max() for each in verdict.net.constants.values()) <= 8
 
 
 def test_every_op_of_onnx_is_in_a_network() -> None:
