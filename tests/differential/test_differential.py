@@ -120,13 +120,12 @@ def test_reasons_leave_out_names_and_numbers() -> None:
 
 
 def test_outcomes_are_counted_by_op_and_class() -> None:
-    lone = {"ops": ("ADD",), "kinds": ("add",)}
     found = totals(
         [
-            Verdict("tflite/int8/add", 0, EQUAL, **lone),
+            Verdict("tflite/int8/add", 0, EQUAL, ops=("ADD",), kinds=("add",)),
             Verdict("tflite/int8/add", 1, WITHIN, ops=("ADD", "SUB"), kinds=("add", "subtract")),
             Verdict("tflite/float/add", 0, EQUAL, ops=("ADD",), kinds=("tvm_code",)),
-            Verdict("tflite/uint8/add", 0, REFUSED, "op ADD is new", **lone),
+            Verdict("tflite/uint8/add", 0, REFUSED, "op ADD is new", ops=("ADD",), kinds=("add",)),
         ]
     )
     assert found.ops == {

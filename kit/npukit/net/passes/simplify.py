@@ -86,7 +86,7 @@ def without_unread(net: Net) -> Net:
     for op in reversed(net.ops):
         if read & set(op.outputs):
             ops.append(op)
-            read |= {*op.inputs, *op.outputs}
+            read |= {name for part in op.parts for name in (*part.inputs, *part.outputs)}
     tensors = {name: tensor for name, tensor in net.tensors.items() if name in read}
     constants = {name: value for name, value in net.constants.items() if name in read}
     return replace(net, ops=tuple(reversed(ops)), tensors=tensors, constants=constants)
