@@ -100,6 +100,22 @@ def test_integers_of_another_width(before: str, after: str, tmp_path: Path) -> N
     assert np.array_equal(got, run_micro(data, [[given]])[0][0])
 
 
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums_of_int8(exclusive: bool, reverse: bool, tmp_path: Path) -> None:
+    """npukit rounds twice. TFLite Micro begins at the zero point in place of zero, and exceeds int32 after 16 numbers."""
+    model, random, shape = Model(), np.random.default_rng(4), (40, 8, 3)
+    model.inputs.append(model.tensor("x", shape, 0.03, 0))
+    model.tensor("y", shape, 0.11, -20)
+    names = ["x", model.constant("axis", np.array(1, np.int32))]
+    model.op("CUMSUM", names, ["y"], "Cumsum", Exclusive=exclusive, Reverse=reverse)
+    data, given = model.bytes(["y"]), random.integers(-128, 128, shape).astype(np.int8)
+    (tmp_path / "model.tflite").write_bytes(data)
+    (got,) = run_reference(load_model(tmp_path / "model.tflite").net, [given])
+    differences = got.astype(int) - run_micro(data, [[given]])[0][0]
+    assert np.abs(differences).max() <= 1
+
+
 class Wide:
     """A model of a single op on 16-bit activations."""
 
