@@ -1,4 +1,4 @@
-"""The page of the operators that npukit reads, with the evidence of each.
+"""The page of the operators read by npukit, with the evidence of each.
 
     python benchmarks/compatibility.py            # fails if docs/compatibility.md is another page
     python benchmarks/compatibility.py --write
@@ -63,7 +63,7 @@ class Facts:
     form: str
     read: frozenset[str]
     engines: Mapping[str, str]
-    """The engines of the ops that `npukit ops` names."""
+    """The engines of the ops named by `npukit ops`."""
     outcomes: Mapping[str, Mapping[str, Mapping[str, int]]]
     nodes: Mapping[str, str]
     """Passed and all node tests, by op."""
@@ -73,7 +73,7 @@ class Facts:
         return [label for label in CLASSES if any(label in told for told in self.outcomes.values())]
 
     def rows(self) -> Iterator[str]:
-        """A row for each op that `npukit ops` names or that was compared."""
+        """A row for each op named by `npukit ops`, and each compared op."""
         more = ["node tests"] if self.nodes else []
         yield _row(["operator", "engine", *more, *(CLASSES[label] for label in self.classes)])
         yield _row(["---"] * (2 + len(more) + len(self.classes)))

@@ -1,10 +1,10 @@
-"""Cycles of each kind of op by itself, per value: of networks of one int8 op on four cores, beside TFLite Micro.
+"""Cycles of each kind of op alone, per value: networks of an int8 op on four cores, beside TFLite Micro.
 
     python benchmarks/lone_ops.py [NAME ...] [--on COLUMN ...] [--tflm CLONE] [--write]
 
-Networks are TFLite and ONNX files that the command writes. A value is an element of the larger of input and output.
-The cycles are those of the layers on the built-in emulator, without the frame around them and without the stop after
-each layer; outputs equal the reference. `--tflm`: measures TensorFlow Lite Micro too, from a clone with its library
+The command writes the networks as TFLite and ONNX files. A value is an element of the larger of input and output. The
+cycles are of the layers on the built-in emulator, without the frame around layers and the stop after each layer;
+outputs equal the reference. `--tflm`: measures TensorFlow Lite Micro too, from a clone with its library
 (`benchmarks/core/tflite_micro.py`). The command compares the cycles with lone_ops.json; `--write` writes lone_ops.json
 and the page lone_ops.md.
 """
@@ -52,7 +52,7 @@ BOARDS = {
 TFLM = "TFLM on M4F"
 COLUMNS = ("pe-mesh", "M4F", TFLM, "M0+", "RV32IMC")
 OBSERVED = 44
-"""Cycles that the stop after a layer adds to the layer."""
+"""Cycles added to a layer by the stop after the layer."""
 CYCLES_OF_A_BIT = 20
 IMAGE = (1, 16, 16, 32)
 ROWS = (1, 64, 128)
@@ -79,8 +79,8 @@ Maker = Callable[[Bundle], None]
 
 @dataclass(frozen=True)
 class Measured:
-    """The cycles of a network of one op. `refused`: the reason against it. `differs`: TensorFlow Lite Micro's outputs
-    are not the reference's. `commit`: where it was measured."""
+    """The cycles of a network of an op. `refused`: the reason against it. `differs`: TensorFlow Lite Micro's outputs
+    are not the reference's. `commit`: the measured state."""
 
     values: int = 0
     cycles: int = 0
@@ -208,7 +208,7 @@ def cumulative(bundle: Bundle) -> None:
 
 
 def gated(bundle: Bundle) -> None:
-    """Channels times a number each, which is an activation: squeeze and excitation."""
+    """Channels times a number each, an activation: squeeze and excitation."""
     operands = [bundle.input(IMAGE, USUAL), bundle.input(CHANNELS, SHARE)]
     bundle.op("MUL", operands, bundle.output(IMAGE, USUAL), "Mul")
 
@@ -322,14 +322,14 @@ NAMES = (*MAKERS, *ONNX)
 
 
 def bundle_of(name: str) -> Bundle:
-    """The TFLite model of a network of one op, with inputs."""
+    """The TFLite model of a network of an op, with inputs."""
     bundle = Bundle(np.random.default_rng(1))
     MAKERS[name](bundle)
     return bundle
 
 
 def written(name: str, folder: Path) -> Path:
-    """The file of a network of one op."""
+    """The file of a network of an op."""
     if name in ONNX:
         path = folder / "op.onnx"
         shape, attributes = ONNX[name]

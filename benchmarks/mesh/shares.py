@@ -1,14 +1,14 @@
-"""How far PEs share each kind of op: cycles of the op on one PE, and of the slowest tile on many.
+"""Sharing of each kind of op: cycles of the op on a PE, and of the slowest tile on several PEs.
 
     python benchmarks/mesh/shares.py [NAME ...] [--board pe-mesh] [--pes 16] [--save FILE.md]
     python benchmarks/mesh/shares.py MODEL... [--float]
 
-The first form takes the networks of one op of `benchmarks/lone_ops.py`, and networks of one float op. Cycles are those
-of the costs that the planner searches with, added up over the ops that the network becomes, without messages. `PEs`:
-those of the fastest split of the costliest op.
+The first form takes networks of a single op: of `benchmarks/lone_ops.py`, and of float ops. Cycles are the planner's
+costs, summed over the ops of the imported network, without messages. `PEs`: the PEs of the fastest split of the
+costliest op.
 
-The second form plans networks, and prints each op that takes more than a third of the predicted frame while at least
-half of the PEs have no tile of the op.
+The second form plans networks. It prints each op with more than a third of the predicted frame, if at least half of the
+PEs have no tile of the op.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from npukit.progress import Silent
 HEAD = ("| op | ops | values | cycles a value, 1 PE | many PEs | speed-up | PEs |", "|---|---|--:|--:|--:|--:|--:|")
 OF_MODELS = ("| network | op | frame | of it | PEs |", "|---|---|--:|--:|--:|")
 MOST = 1 / 3
-"""The part of a frame that an op may take while PEs sleep."""
+"""The part of a frame allowed to an op while PEs sleep."""
 CHOICES = 8
-"""Splits of an op that the planner would look at."""
+"""Splits of an op, as the planner lists them."""
 
 ROW, ROWS, IMAGE = (1, 512), (1, 64, 128), (1, 32, 16, 16)
 FLOATS: Mapping[str, tuple[str, tuple[int, ...], Sequence[tuple[int, ...] | list[int]], Mapping[str, Any]]] = {
@@ -74,7 +74,7 @@ FLOATS: Mapping[str, tuple[str, tuple[int, ...], Sequence[tuple[int, ...] | list
     "float transpose": ("Transpose", IMAGE, (), {"perm": [0, 2, 3, 1]}),
     "float gather of channels": ("Gather", IMAGE, ([3, 1, 30, 7],), {"axis": 1}),
 }
-"""Networks of one float op: kind in ONNX, shape of the input, shapes of the constants or their integers, attributes."""
+"""Networks of a float op: kind in ONNX, shape of the input, shapes of the constants or their integers, attributes."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Shared:
 
 
 def shared(prepared: Prepared, board: str, pes: int) -> Iterator[Shared]:
-    """The ops of a network that take cycles."""
+    """The ops of a network without the free ones."""
     problem = with_kernels(Problem(Graph(prepared.net), load_board(board), prepared.engines, max_pes=pes))
     splits = Splits(problem, len(problem.order))
     for index, choices in enumerate(splits.candidates(CHOICES)):
@@ -99,7 +99,7 @@ def shared(prepared: Prepared, board: str, pes: int) -> Iterator[Shared]:
 
 
 def written(name: str, folder: Path) -> Path:
-    """The file of a network of one op."""
+    """The file of a network of an op."""
     if name not in FLOATS:
         return lone_ops.written(name, folder)
     kind, shape, constants, attributes = FLOATS[name]
@@ -129,7 +129,7 @@ def row_of_op(name: str, board: str, pes: int) -> str:
 
 
 def rows_of_model(model: Path, board: str, pes: int, *, in_float: bool) -> Iterator[str]:
-    """A row for each op that takes too much of the frame on too few PEs."""
+    """A row for each op with too much of the frame on too few PEs."""
     options = Options(pes=pes, in_float=in_float)
     compiled = plan_on(load_board(board), imported(model, board, options), options, Silent())
     table, plan = predicted_frame(compiled.net, load_board(board), compiled.plan), compiled.plan

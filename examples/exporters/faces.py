@@ -1,4 +1,4 @@
-"""LiteRT Torch and AI Edge Quantizer: R-Net of facenet-pytorch, with its trained weights, as int8 TFLite.
+"""LiteRT Torch and AI Edge Quantizer: R-Net of facenet-pytorch, with trained weights, as int8 TFLite.
 
 Writes faces.tflite and faces.npz, in int8 as the file's input. The pictures are scikit-image's: 100 faces, 100 others.
 """

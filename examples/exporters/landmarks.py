@@ -1,4 +1,4 @@
-"""PyTorch and ONNX Runtime: O-Net of facenet-pytorch, with its trained weights, as a QDQ file.
+"""PyTorch and ONNX Runtime: O-Net of facenet-pytorch, with trained weights, as a QDQ file.
 
 Writes landmarks.onnx and landmarks.npz. Its outputs are a box, ten coordinates of landmarks, and two probabilities.
 """

@@ -1,6 +1,6 @@
-"""torch.export: a TinyNet of timm as a float program, which npukit quantises. Writes plants.pt2 and plants.npz.
+"""torch.export: a TinyNet of timm as a float program. npukit quantises it. Writes plants.pt2 and plants.npz.
 
-The weights are random, because trained ones are a download.
+The weights are random, because trained weights are a download.
 """
 
 import numpy as np

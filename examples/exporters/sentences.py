@@ -1,6 +1,6 @@
 """Transformers and ONNX Runtime: a small SqueezeBERT, quantised at run time. Writes sentences.onnx and sentences.npz.
 
-The weights are random, because trained ones are a download.
+The weights are random, because trained weights are a download.
 """
 
 import numpy as np

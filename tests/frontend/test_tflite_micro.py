@@ -103,7 +103,7 @@ def test_integers_of_another_width(before: str, after: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_running_sums_of_int8(exclusive: bool, reverse: bool, tmp_path: Path) -> None:
-    """npukit rounds twice. TFLite Micro begins at the zero point in place of zero, and exceeds int32 after 16 numbers."""
+    """npukit rounds twice. TFLite Micro begins at the zero point, and exceeds int32 after 16 numbers."""
     model, random, shape = Model(), np.random.default_rng(4), (40, 8, 3)
     model.inputs.append(model.tensor("x", shape, 0.03, 0))
     model.tensor("y", shape, 0.11, -20)

@@ -35,7 +35,7 @@ from npukit.quantize.scales import Quantizer, quantised
 from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_dense, read_in_float, spread
 from npukit.quantize.states import Frames, choose_tied, frames
 from npukit.quantize.target.chains import Chain, Constants, chains, twice, with_constants
-from npukit.quantize.target.groups import Group, equalised, factors_of, groups
+from npukit.quantize.target.groups import TiedChannels, equalised, factors_of, groups
 from npukit.quantize.target.treatment import FOUR_BITS, KeptLayers, Treatment
 from npukit.quantize.wide import Wide
 
@@ -226,7 +226,7 @@ class FloatModel:
         return frozenset(place for place, each in enumerate(points.in_order()) if each in found)
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[TiedChannels]:
         return groups(self.points)
 
     @cached_property
@@ -273,7 +273,7 @@ class FloatModel:
                 found[each] = np.minimum(low, rows.min(axis=1)), np.maximum(high, rows.max(axis=1))
         return found
 
-    def _factors(self, power: float) -> Iterator[tuple[Group, np.ndarray]]:
+    def _factors(self, power: float) -> Iterator[tuple[TiedChannels, np.ndarray]]:
         """The groups, with the channels' factors. In each result, no channel has more than the usual range."""
         for group in self.groups:
             ends = [self._ends[each] for each in group.results if each in self._ends]

@@ -1,4 +1,4 @@
-"""Plateaus: the low values of a result that all its readers map to a single number.
+"""Plateaus: the low values of a result, if all readers map these values to a single number.
 
 A hard swish maps all values below -3 to zero, a table with a lower limit all values below the limit. These values
 saturate in int8 without harm, and the range stays short.
@@ -32,7 +32,7 @@ def plateaus(points: Points, runs: Iterator[list[np.ndarray]]) -> dict[Any, floa
 
 
 def _functions(points: Points) -> Iterator[tuple[Any, Any]]:
-    """Each quantised result that only functions of single numbers read, with each of the functions' results."""
+    """Each quantised result read by functions of single numbers alone, with each of the functions' results."""
     readers: Mapping[Any, Sequence[Any]] = _readers(points)
     for source in points.in_order():
         found, todo = dict[Any, None](), [source]

@@ -1,4 +1,4 @@
-"""Weights rounded in turn, to 8 or 4 bits, that compensate errors of earlier weights.
+"""Weights rounded in turn to 8 or 4 bits. Each compensates errors of earlier weights.
 
 The weights of a channel are rounded in turn. Later weights of the channel compensate the rounding errors of
 earlier weights: they change to keep the layer's result on calibration data changes least. The second moments of the
@@ -29,11 +29,11 @@ IN_INT4, IN_INT8 = (LOWEST, HIGHEST), (-LARGEST_WEIGHT, LARGEST_WEIGHT)
 LEAST_DB = 20.0
 """Smallest signal-to-error ratio, in decibels, of a layer with weights of 4 bits. The error is the layer's own."""
 MOST_DEPTH = 2304
-"""Most weights of a channel that compensate errors: the second moments are a square of this size."""
+"""Most weights of a channel with compensation: the second moments are a square of this size."""
 ROWS_A_CASE = 256
 """Most patches of a case in the second moments."""
 DAMPING = 0.01
-"""Added to the second moments, as a fraction of their mean: inputs that calibration does not show still count."""
+"""Added to the second moments, as a fraction of their mean: inputs without values in calibration still count."""
 FRACTIONS = np.linspace(0.5, 1.0, 11)
 """Candidates of a scale, as fractions of the scale that holds the largest weight."""
 

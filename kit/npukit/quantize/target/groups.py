@@ -39,9 +39,9 @@ LEAST = 2.0**-16
 
 
 @dataclass
-class Group:
-    """`results`: all results whose channels are scaled together. `products`: the linear ops that compute results.
-    `readers`: the linear ops that read them."""
+class TiedChannels:
+    """`results`: all results whose channels are scaled together. `products`: the linear ops with such results.
+    `readers`: the linear ops that read the results."""
 
     products: list[Any] = field(default_factory=list)
     readers: list[Any] = field(default_factory=list)
@@ -74,19 +74,19 @@ class _Sets:
         self.blocked |= {*given}
 
 
-def groups(points: Points) -> list[Group]:
+def groups(points: Points) -> list[TiedChannels]:
     """All groups of a function."""
-    sets, found = _Sets(), dict[Any, Group]()
+    sets, found = _Sets(), dict[Any, TiedChannels]()
     sets.block([*parameters(points.module), *outputs(points.module)])
     for variable, value in points.values.items():
         if not foldable(value):
             _join(points, sets, variable, value)
     blocked = {sets.root(each) for each in sets.blocked}
     for variable, value in points.values.items():
-        found.setdefault(sets.root(variable), Group()).results.append(variable)
+        found.setdefault(sets.root(variable), TiedChannels()).results.append(variable)
         if foldable(value):
             found[sets.root(variable)].products.append(variable)
-            found.setdefault(sets.root(value.args[0]), Group()).readers.append(variable)
+            found.setdefault(sets.root(value.args[0]), TiedChannels()).readers.append(variable)
     return [each for root, each in found.items() if root not in blocked and _is_whole(points, each)]
 
 
@@ -116,7 +116,7 @@ def _scales(call: Any) -> bool:
     return callee(call) in SCALABLE or (callee(call) == "multiply" and len(numbers) == 1)
 
 
-def _is_whole(points: Points, group: Group) -> bool:
+def _is_whole(points: Points, group: TiedChannels) -> bool:
     """True if linear ops are at both ends, and all agree on the channels."""
     if not group.products or not group.readers:
         return False
@@ -133,7 +133,7 @@ def factors_of(peaks: np.ndarray, power: float) -> np.ndarray:
     return np.where(peaks > 0, np.maximum(relative, LEAST), 1.0) ** power
 
 
-def equalised(points: Points, group: Group, factors: np.ndarray, known: Constants) -> Constants:
+def equalised(points: Points, group: TiedChannels, factors: np.ndarray, known: Constants) -> Constants:
     """The constants with each channel divided by a factor at the beginning and multiplied at the end."""
     made = dict[Any, np.ndarray]()
     for product in group.products:
@@ -152,7 +152,7 @@ def equalised(points: Points, group: Group, factors: np.ndarray, known: Constant
     return made
 
 
-def _biases(points: Points, group: Group) -> Iterator[tuple[Any, np.ndarray]]:
+def _biases(points: Points, group: TiedChannels) -> Iterator[tuple[Any, np.ndarray]]:
     """The sums of products and biases, with the biases."""
     for each in group.results:
         if isinstance(points.values[each], relax.Call) and points.inside(each) in group.products:

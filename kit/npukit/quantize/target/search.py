@@ -27,15 +27,15 @@ WORST_LAYERS = 3
 POWERS = (0.0, 0.5, 0.75, 1.0)
 """Powers of the channels' factors to try."""
 OF_ERRORS = (2.0, 3.0)
-"""Powers of the errors by which ranges are chosen."""
+"""Powers of the errors, for the choice of ranges."""
 GAIN_DB = 0.3
 """Least gain of a treatment."""
 MARGIN_DB = 0.5
 """Excess over the target for steps chosen by simulation."""
-MOST_TREATED, MOST_TRIED = 3, 8
+MOST_TREATED, STEPS_TRIED = 3, 8
 """Most networks made with treatments of the whole, and then with steps for single results."""
 KEPT_BY_TWICE = 0.25
-"""The share of a result's noise that twice the steps leave."""
+"""The share of a result's noise left by twice the steps."""
 PRODUCTS_A_FLOAT = 20_000
 """Products on the arrays of several PEs, in the time of a function of a float."""
 
@@ -49,7 +49,7 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Step:
+class Remedy:
     """A change of a treatment. `noise`: the removed error of the outputs, relative to the signal's power. `cost`:
     further products."""
 
@@ -108,7 +108,7 @@ class _Found:
     def shortest(self, treatments: Sequence[Treatment], first: int) -> None:
         """Finds the first treatment of a row that is enough, beginning near a guess."""
         low, high, at = -1, len(treatments), min(first, len(treatments) - 1)
-        for _ in range(MOST_TRIED):
+        for _ in range(STEPS_TRIED):
             if high - low < 2:
                 return
             low, high = (low, at) if self.tried(treatments[at]) else (at, high)
@@ -131,7 +131,7 @@ def _search(found: _Found) -> None:
 
 
 def _treatments(model: FloatModel, plain: Treatment) -> list[Treatment]:
-    """Treatments of the whole network that cost no cycles."""
+    """Treatments of the whole network without cost in cycles."""
     found = list[Treatment]()
     for treatment in (replace(plain, compensated=True, equalised=power) for power in POWERS):
         if treatment.equalised and not model.constants(treatment):
@@ -150,7 +150,7 @@ def _rounded(simulation: Simulation, treatment: Treatment) -> Rounded:
     return Rounded(model.steps(treatment), others, {**changed, **weights})
 
 
-def _steps(simulation: Simulation, treatment: Treatment, whole: Noise) -> Iterator[Step]:
+def _steps(simulation: Simulation, treatment: Treatment, whole: Noise) -> Iterator[Remedy]:
     """Steps for single results: twice the steps in a chain, or float. `whole`: the noise of all results."""
     model = simulation.model
     changed, steps, order = model.constants(treatment), model.steps(treatment), model.points.in_order()
@@ -165,10 +165,10 @@ def _steps(simulation: Simulation, treatment: Treatment, whole: Noise) -> Iterat
         chain = chains.get(result)
         if tail := model.tail(result):
             cost = PRODUCTS_A_FLOAT * sum(prod(shape_of(order[each])) for each in tail)
-            yield Step(noise([result]), cost, partial(_in_float, tail))
+            yield Remedy(noise([result]), cost, partial(_in_float, tail))
         elif chain:
             less = noise(filter(steps.__contains__, chain.between), chain.readers) * (1 - KEPT_BY_TWICE)
-            yield Step(less, sum(map(simulation.products, [chain.product, *chain.readers])), partial(_twice, place))
+            yield Remedy(less, sum(map(simulation.products, [chain.product, *chain.readers])), partial(_twice, place))
 
 
 def _twice(place: int, treatment: Treatment) -> Treatment:
@@ -180,14 +180,14 @@ def _in_float(places: frozenset[int], treatment: Treatment) -> Treatment:
 
 
 def _bearing(model: FloatModel) -> list[int]:
-    """The places of layers that bear weights of 4 bits, if wished, those with the largest errors first."""
+    """The places of layers with weights of 4 bits, if wished. The largest errors come first."""
     roundings = model.roundings if model.narrow else {}
     bearing = [at for at, each in enumerate(model.linear) if each in roundings and roundings[each].bears_four_bits]
     return sorted(bearing, key=lambda at: roundings[model.linear[at]].db_in_four_bits)
 
 
 def _narrowed(found: _Found) -> None:
-    """Gives 4 bits to the weights of as many layers as the target allows, those with the least errors first."""
+    """Gives 4 bits to the weights of as many layers as the target allows. The least errors come first."""
     before, bearing = found.attempt, _bearing(found.model)
     places = [frozenset(bearing[count:]) for count in range(len(bearing))]
     found.shortest([replace(before.treatment, narrow=each) for each in places], 0)

@@ -34,7 +34,7 @@ BEYOND = 3e38
 RUNS, PRODUCTS_A_RESULT, MOST_PRODUCTS = 16, 100_000, 16_000_000_000
 """Simulations besides one for each result, the work of a result in products of weights, and the work of all
 simulations. Large networks have fewer cases, and the largest no search by single results."""
-MOST_CASES = 24
+CASES_SIMULATED = 24
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Simulation:
 
     @cached_property
     def _cases(self) -> list[int]:
-        return self.model.calibrating[: min(max(self.runs, 1), MOST_CASES)]
+        return self.model.calibrating[: min(max(self.runs, 1), CASES_SIMULATED)]
 
     def _outputs(self, rounded: Rounded) -> Iterator[list[np.ndarray]]:
         settings = self._settings(rounded)
