@@ -98,7 +98,7 @@ def test_limits_are_raised_by_one_variable(tmp_path: Path, monkeypatch: pytest.M
     path.write_bytes(tiled(2100).bytes(["y"]))
     refused_file(path, "2,100 operands")
     monkeypatch.setenv(LIMITS_VARIABLE, "2")
-    assert load_net_from_model(path).tensor("concat_0").shape == (1, 6, 14700, 4)
+    assert (1, 6, 14700, 4) in {each.shape for each in load_net_from_model(path).tensors.values()}
     monkeypatch.setenv(LIMITS_VARIABLE, "many")
     refused_file(path, f"{LIMITS_VARIABLE} is 'many', not a number above 0")
 

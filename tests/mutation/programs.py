@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,7 @@ _SIMPLE: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "rsb": lambda a, b: b - a & _MASK,
     "orr": lambda a, b: a | b,
     "and": lambda a, b: a & b,
+    "bic": lambda a, b: a & ~b & _MASK,
     "eor": lambda a, b: a ^ b,
     "mul": lambda a, b: (_signed(a) * _signed(b)) & _MASK,
     "qadd": _qadd,
@@ -101,7 +103,7 @@ def _step(name: str, given: Sequence[str], registers: Registers) -> None:
 
 # ---- softmax: the reciprocal, for every sum ----
 
-_FROM, _TO = "    @ r7 two over the sum", "    @ each exponential"
+_FROM, _TO = "    @ r7 one over the sum", "    @ each exponential"
 _CHUNK = 1 << 18
 
 
@@ -109,8 +111,8 @@ def of_reciprocal(mutant: Mutant, text: str, entries: np.ndarray, elements: int)
     """The reason why a change in the reciprocal of a softmax changes no result: both versions run for every possible
     sum.
 
-    `entries`: the table of exponentials. Each of `elements` adds at most 2^19 to the sum, and the largest adds exactly
-    2^19.
+    `entries`: the routine's table, with twice each exponential less 2^31. Each of `elements` adds at most 2^19 to the
+    sum, and the largest adds exactly 2^19.
     """
     lines = text.split("\n")
     begin, end = _section(lines, mutant.line - 1)
@@ -144,7 +146,7 @@ _MOST_ADDED = 16
 
 def _sums(entries: np.ndarray, elements: int) -> tuple[np.ndarray, np.ndarray]:
     """Whether each sum, less the largest element's term, is possible: with an element less, and with all elements."""
-    terms = np.unique((entries.astype(np.int64) + 2048) >> 12).tolist()
+    terms = np.unique(_term(entries.astype(np.int64))).tolist()
     if elements > _MOST_ADDED:
         every = np.ones(elements << 19 | 1, bool)
         return every, every
@@ -177,18 +179,21 @@ def _same(
     )
 
 
+def _term(entry: Any) -> Any:
+    """The term of the sum of a table's entry."""
+    return ((entry >> 1) + (1 << 30) + 2048) >> 12
+
+
 def _may_have(entry: int, sums: np.ndarray, largest: int, possible: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Whether a row with each sum may contain the exponential `entry`. The largest is in every row."""
-    left = sums - (1 << 19) - (((entry + 2048) >> 12) if entry < largest else 0)
+    left = sums - (1 << 19) - (_term(entry) if entry < largest else 0)
     return (left >= 0) & possible[entry == largest][np.maximum(left, 0)]
 
 
 def _results(entry: int, factor: np.ndarray, shift: np.ndarray, half: np.ndarray) -> np.ndarray:
-    """The routine's results: the exponential times the factor, rounded, clipped to 8 bits."""
-    product = factor.astype(np.uint64) * np.uint64(entry)
-    low, high = (product & np.uint64(_MASK)).astype(np.int64), (product >> np.uint64(32)).astype(np.int64)
-    high = high + half + (low >> 31) & _MASK
-    return np.clip(_signed((_shifted(high, "lsr", "n", {"n": shift}) - 128) & _MASK), -128, 127)
+    """The routine's results: the entry times the factor, rounded, with the addend; clipped to 8 bits."""
+    high = (entry * factor.astype(np.int64) + (1 << 31) >> 32) + half & _MASK
+    return np.clip(_shifted(high, "lsr", "n", {"n": shift}), 0, 255) - 128
 
 
 # ---- assembly: results that nothing reads ----
@@ -348,7 +353,7 @@ def of_exponential(before: int, after: int, routine: str, elements: int) -> str:
     sum must be the same."""
     lines = routine.split("\n")
     begin = next((n for n, line in enumerate(lines) if line.startswith(_FROM)), -1)
-    if begin < 0 or (before + 2048) >> 12 != (after + 2048) >> 12:
+    if begin < 0 or _term(before) != _term(after):
         return ""
     section = lines[begin : _section(lines, begin)[1]]
     for first in range(1 << 19, (elements << 19) + 1, _CHUNK):
