@@ -135,7 +135,7 @@ class Islands:
         result = make_call(call.op, [integers, *arguments], call.attrs, call.ty_args)
         for read in island.reads:
             self.tensor(read, island.why)
-        island.names.append(callee(call))
+        island.runs(callee(call))
         return island.finished(result, quantization)
 
     def tensor(self, expression: Any, why: str) -> AxesView:
@@ -327,8 +327,7 @@ class _Island:
         if sums:
             view, quantization = sums
             return self._real(self.activation(view, shape_of(call), "int32"), quantization, "int32")
-        self.names.append(call.args[0].name_hint if callee(call) == "call_tir" else callee(call))
-        self._kinds.add(callee(call))
+        self.runs(callee(call), call.args[0].name_hint if callee(call) == "call_tir" else "")
         self.macs += macs_of(call)
         self._free = self._free and callee(call) in SIMPLE
         if callee(call) == "call_tir":
@@ -374,8 +373,7 @@ class _Island:
             return self.argument(whole, whole.args[0])
         if callee(whole) != "split":
             return relax.TupleGetItem(self._call(whole), value.index)
-        self.names.append("split")
-        self._kinds.add("split")
+        self.runs("split")
         source, axis = self.argument(whole, whole.args[0]), int(whole.attrs.axis) % len(shape_of(whole.args[0]))
         sizes = [int(part.shape[axis]) for part in whole.ty.fields]
         begin = sum(sizes[: value.index])
@@ -422,6 +420,11 @@ class _Island:
         variable = relax.Var(f"constant_{len(self._constants)}", tensor_type(value.shape, str(value.dtype)))
         self._constants.append((variable, value, quantization if value.dtype == np.int8 else None))
         return variable
+
+    def runs(self, kind: str, name: str = "") -> None:
+        """Record an operator of the island, and its name if it has one of its own."""
+        self.names.append(name or kind)
+        self._kinds.add(kind)
 
     @property
     def reads(self) -> list[Any]:
