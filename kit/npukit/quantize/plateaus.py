@@ -26,9 +26,10 @@ def plateaus(points: Points, runs: Iterator[list[np.ndarray]]) -> dict[Any, floa
             plateau.see(values)
     ends = dict[Any, float]()
     for each in pairs.values():
-        ends[order[each.source]] = min(ends.get(order[each.source], inf), each.end)
+        top = each.top if each.top < each.end else -inf
+        ends[order[each.source]] = min(ends.get(order[each.source], inf), top)
     lowest = {order[each.source]: each.low for each in pairs.values()}
-    return {source: end for source, end in ends.items() if lowest[source] < end < inf}
+    return {source: end for source, end in ends.items() if lowest[source] < end}
 
 
 def _functions(points: Points) -> Iterator[tuple[Any, Any]]:
@@ -55,13 +56,14 @@ def _readers(points: Points) -> dict[Any, list[Any]]:
 
 @dataclass
 class _Plateau:
-    """The values of a result and of a function of it, by their places. `end`: the least value that the function maps to
-    another number than the lowest value."""
+    """The values of a result and of a function of it, by their places. `level`: the function of the lowest value, and of
+    values up to `top`. `end`: the least value with another number."""
 
     source: int
     made: int
     low: float = inf
     level: float = 0.0
+    top: float = -inf
     end: float = inf
 
     def see(self, values: Sequence[np.ndarray]) -> None:
@@ -71,8 +73,9 @@ class _Plateau:
             return
         lowest = int(given.argmin())
         low, level = float(given[lowest]), float(made[lowest])
-        if level != self.level and self.low < inf:
-            self.end = min(self.end, max(low, self.low))
         if low < self.low:
+            if level != self.level:
+                self.end, self.top = min(self.end, self.low), -inf
             self.low, self.level = low, level
         self.end = min(self.end, float(given.min(where=made != self.level, initial=inf)))
+        self.top = max(self.top, float(given.max(where=(made == self.level) & (given < self.end), initial=-inf)))
