@@ -53,7 +53,7 @@ static inline int32_t int8_of(float x, int32_t zero)
 #if defined __ARM_FEATURE_DSP && defined __ARM_FP && defined __thumb2__
     int32_t whole;
     __asm__("vcvtr.s32.f32 %1, %1\n\tvmov %0, %1\n\tqadd %0, %0, %2\n\tssat %0, #8, %0"
-            : "=r"(whole), "+t"(x)
+            : "=&r"(whole), "+t"(x) /* written before zero is read */
             : "r"(zero)
             : "cc");
     return whole;

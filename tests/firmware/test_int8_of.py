@@ -46,3 +46,10 @@ def test_device_and_host_round_alike(zero: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(run_reference(net, [given[0]])[0], wanted)
     planned = plan_with_kernels(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=1), "latency")
     run(net, planned, tmp_path, inputs=given)
+
+
+def test_the_last_of_two_numbers_is_rounded(tmp_path: Path) -> None:
+    """The compiler does not need the zero point after the last number, and may reuse its register."""
+    net = parse_net(TEXT.format(2, -100, CODE.format(2, -100)), {})
+    planned = plan_with_kernels(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=1), "latency")
+    run(net, planned, tmp_path, inputs=np.array([[[30.4, 7.6]]], np.float32))
