@@ -24,6 +24,10 @@ def test_the_page_is_made_of_its_evidence() -> None:
     assert compatibility.page() == PAGE, "python benchmarks/compatibility.py --write"
 
 
+SIMPLER = {"AveragePool": {"depthwise_conv2d"}, "BATCH_TO_SPACE_ND": {"slice"}}
+"""Kinds of a lone network with special parameters: an average with a scale of its own, and blocks of a pixel."""
+
+
 @pytest.mark.parametrize("form", ["tflite", "onnx"])
 def test_every_op_of_npukit_ops_has_a_row(form: str) -> None:
     rows = set(re.findall(r"^\| `(\w+)` ", _section(form), re.M))
@@ -36,7 +40,7 @@ def test_every_op_of_npukit_ops_has_a_row(form: str) -> None:
 def test_an_op_alone_becomes_a_kind_that_names_it(form: str) -> None:
     for op, kinds in compatibility.recorded()["kinds"][form].items():
         named = {kind for kind, spec in SPECS.items() if op in getattr(spec.names, form)}
-        assert not named or named & {*kinds}, f"{op} becomes {kinds}, named by {named}"
+        assert not named or named & {*kinds} or {*kinds} == SIMPLER.get(op), f"{op} becomes {kinds}, named by {named}"
 
 
 def test_an_op_is_read_or_not() -> None:
