@@ -56,8 +56,8 @@ def _readers(points: Points) -> dict[Any, list[Any]]:
 
 @dataclass
 class _Plateau:
-    """The values of a result and of a function of it, by their places. `level`: the function of the lowest value, and of
-    values up to `top`. `end`: the least value with another number."""
+    """The values of a result and of a function of it, by their places. `level`: the function of the lowest value, and
+    of values up to `top`. `end`: the least value with another number."""
 
     source: int
     made: int
