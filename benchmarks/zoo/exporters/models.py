@@ -78,32 +78,38 @@ def transformer(kind: str, name: str, settings: Mapping[str, Any]) -> tuple[Any,
     """A class of transformers with the settings that its configuration knows."""
     library, torch = import_module("transformers"), import_module("torch")
     made = _class(library, name)
-    always = {"vocab_size": VOCABULARY, "use_cache": False, "return_dict": False, "image_size": SIZE, "patch_size": 16}
+    always = {"vocab_size": VOCABULARY, "use_cache": False, "image_size": SIZE, "patch_size": 16}
     usual = made.config_class()
     known = {key: value for key, value in {**always, **settings}.items() if key in settings or hasattr(usual, key)}
     model = made(made.config_class(**{key: value for key, value in known.items() if hasattr(usual, key)}))
     if kind == "tokens":
-        return _of_text(model), (torch.arange(TOKENS)[None] % VOCABULARY, torch.ones(1, TOKENS, dtype=torch.int64))
+        text = _module(lambda ids, mask: model(input_ids=ids, attention_mask=mask)[0], model)
+        return text, (torch.arange(TOKENS)[None] % VOCABULARY, torch.ones(1, TOKENS, dtype=torch.int64))
     if kind == "images":
-        return model, image(SIZE)
-    if hasattr(model.config, "num_mel_bins"):
-        bins, length = model.config.num_mel_bins, 64
-        return model, (torch.randn(1, length, bins) if "AST" in name else torch.randn(1, bins, length),)
-    return model, (torch.randn(1, SAMPLES),)
+        return _module(lambda value: model(value).to_tuple(), model), image(SIZE)
+    return _module(lambda value: model(value).to_tuple(), model), (_sound(torch, name, model.config),)
 
 
-def _of_text(model: Any) -> Any:
-    """A module of ids and a mask. Models differ in the order of their other inputs."""
+def _sound(torch: Any, name: str, config: Any) -> Any:
+    """A spectrogram if the model takes one, else samples."""
+    if not hasattr(config, "num_mel_bins"):
+        return torch.randn(1, SAMPLES)
+    shape = (64, config.num_mel_bins)
+    return torch.randn(1, *(shape if "AST" in name else reversed(shape)))
 
-    class OfText(import_module("torch").nn.Module):
+
+def _module(run: Callable[..., Any], model: Any) -> Any:
+    """A module of tensors in and out: `run` calls the model with named inputs and takes its outputs apart."""
+
+    class Module(import_module("torch").nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.model = model
 
-        def forward(self, ids: Any, mask: Any) -> Any:
-            return self.model(input_ids=ids, attention_mask=mask)[0]
+        def forward(self, *values: Any) -> Any:
+            return run(*values)
 
-    return OfText()
+    return Module()
 
 
 def _class(library: Any, name: str) -> Any:
