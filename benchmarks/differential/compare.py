@@ -12,6 +12,7 @@ import argparse
 import sys
 from dataclasses import asdict
 from fnmatch import fnmatch
+from itertools import count
 from pathlib import Path
 from time import monotonic
 
@@ -19,9 +20,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from benchmarks.state import CHECKOUT, commit
 
-from differential.judge import FAULT
+from differential.judge import FAULT, Verdict
 from differential.report import recorded, write
 from differential.run import run, tell, totals
+
+EVERY = 100
+"""Networks from one line of progress to the next."""
 
 
 def main() -> int:
@@ -31,14 +35,20 @@ def main() -> int:
     parser.add_argument("--only", default="*", help="names of networks, as onnx/qdq-int8/*")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    begun, seeds = monotonic(), range(given.seed, given.seed + given.seeds)
-    found = run(seeds, lambda name: fnmatch(name, given.only), CHECKOUT / "out/differential", tell)
+    begun, seeds, numbers = monotonic(), range(given.seed, given.seed + given.seeds), count(1)
+
+    def told(verdict: Verdict) -> None:
+        tell(verdict)
+        if (number := next(numbers)) % EVERY == 0:
+            print(f"{number} networks, {monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+
+    found = run(seeds, lambda name: fnmatch(name, given.only), CHECKOUT / "out/differential", told)
     whole = totals(found)
     if given.write:
         write({"commit": commit(), "seeds": [seeds.start, seeds.stop - 1], **asdict(whole)})
     known = recorded()["refusals"]
-    for reason, count in whole.refusals.items():
-        print(f"refused {count}{'' if reason in known else ', new'}: {reason}")
+    for reason, times in whole.refusals.items():
+        print(f"refused {times}{'' if reason in known else ', new'}: {reason}")
     print(f"{whole}; {monotonic() - begun:.0f} s")
     return int(FAULT in whole.outcomes)
 
