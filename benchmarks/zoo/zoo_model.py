@@ -32,9 +32,10 @@ from npukit.options import Options
 from npukit.quantize.models import load_model
 
 REFERENCE = "reference"
+MESH = "16-PEs"
 TARGETS: Mapping[str, tuple[str, int | None]] = {
     "1-PE": ("pe-mesh", 1),
-    "16-PEs": ("pe-mesh", 16),
+    MESH: ("pe-mesh", 16),
     "mps2-an386": ("mps2-an386", None),
 }
 """Targets of a build: the board, and the limit of PEs."""
