@@ -84,6 +84,15 @@ def test_pools_keep_the_scale(tmp_path: Path) -> None:
     assert len({net.tensor(op.output).quantization for op in net.ops if "pool" in op.kind or op.kind == "conv2d"}) == 1
 
 
+@pytest.mark.parametrize("lowest", [-np.inf, np.finfo(np.float32).min])
+def test_the_border_of_a_largest_value_is_less_than_all_data(lowest: float, tmp_path: Path) -> None:
+    """LiteRT's converter for PyTorch writes MaxPool2d(padding=1) as these two ops."""
+    nodes = [CONV, node("Pad", "c widths lowest", "p"), node("MaxPool", "p", "y", kernel_shape=[3, 3], strides=[2, 2])]
+    widths = np.array([0, 0, 1, 1, 0, 0, 1, 1])
+    got = check(tmp_path, IMAGE, nodes, ["conv2d", "max_pool"], **KERNEL, widths=widths, lowest=np.float32(lowest))
+    assert len({got.loaded.net.tensor(op.output).quantization for op in got.loaded.net.ops[-2:]}) == 1
+
+
 def test_joined_parts_need_no_rescaling(tmp_path: Path) -> None:
     nodes = [CONV, node("Conv", "x v", "d", pads=[1, 1, 1, 1]), node("Relu", "d", "e")]
     nodes.append(node("Concat", "c e", "y", axis=1))

@@ -101,7 +101,7 @@ def pad(walk: Walk, source: AxesView, call: Any) -> AxesView:
         raise NpukitError("it pads by a negative amount, or an input that is not quantised")
     value, dtype = float(attributes.pad_value), dtype_of(call)
     if dtype.startswith("float"):
-        value = round(value / quantization.scale) + quantization.zero_point
+        value = np.rint(value / quantization.scale) + quantization.zero_point
     elif dtype == "uint8":
         value -= 128
     attributes = Pad(before, after, int(np.clip(value, -128, 127)))

@@ -4,38 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import ge
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import Concat, Conv2d, DepthwiseConv2d, Matmul, Pad, Padding, Reshape, ResizeNearest, Transpose
+from npukit.net.ops import (
+    Concat,
+    Conv2d,
+    DepthwiseConv2d,
+    Matmul,
+    MaxPool,
+    Pad,
+    Padding,
+    Reshape,
+    ResizeNearest,
+    Transpose,
+)
 from npukit.net.reference import run_reference
 from npukit.net.tensor import Tensor, transposed
 
 
 def fold_padding(net: Net) -> Net:
-    """The net with zeros around an image folded into the padding of the convolutions after it."""
-    pads = {op.output: op for op in net.ops if _surrounds_with_zeros(net, op)}
-    ops = tuple(_with_padding(op, pads[op.inputs[0]]) if _takes(op, pads) else op for op in net.ops)
-    return without_unread(replace(net, ops=ops))
+    """The net with the borders of images folded into the padding of the convolutions and maximum pools after them."""
+    pads = {op.output: op for op in net.ops if isinstance(op.attributes, Pad)}
+    folded = (_with_padding(net, op, pads.get(op.inputs[0])) or op for op in net.ops)
+    return without_unread(replace(net, ops=tuple(folded)))
 
 
-def _takes(op: Op, pads: dict[str, Op]) -> bool:
-    return isinstance(op.attributes, Conv2d | DepthwiseConv2d) and op.inputs[0] in pads
-
-
-def _surrounds_with_zeros(net: Net, op: Op) -> bool:
-    attributes, quantization = op.attributes, net.tensor(op.inputs[0]).quantization
-    if not isinstance(attributes, Pad) or quantization is None or len(attributes.before) != 4:
-        return False
-    sides = (attributes.before, attributes.after)
-    return attributes.value == quantization.zero_point and not any(side[axis] for side in sides for axis in (0, 3))
-
-
-def _with_padding(op: Op, pad: Op) -> Op:
-    attributes, around = op.of(Conv2d, DepthwiseConv2d), pad.attributes
-    assert isinstance(around, Pad)
+def _with_padding(net: Net, op: Op, pad: Op | None) -> Op | None:
+    """The op with a border as padding; None if it needs other values around an image than the border has."""
+    attributes, around = op.attributes, pad.attributes if pad else None
+    if not isinstance(attributes, Conv2d | DepthwiseConv2d | MaxPool) or pad is None or not isinstance(around, Pad):
+        return None
+    quantization = net.tensor(pad.inputs[0]).quantization
+    sides = (around.before, around.after)
+    if quantization is None or len(around.before) != 4 or any(side[axis] for side in sides for axis in (0, 3)):
+        return None
+    if around.value != (-128 if isinstance(attributes, MaxPool) else quantization.zero_point):
+        return None
     added = (*around.before[1:3], *around.after[1:3])
     top, left, bottom, right = (own + more for own, more in zip(attributes.padding, added, strict=True))
     padding: Padding = (top, left, bottom, right)
+    if isinstance(attributes, MaxPool) and any(map(ge, padding, attributes.window * 2)):
+        return None
     return replace(op, attributes=replace(attributes, padding=padding), inputs=(pad.inputs[0], *op.inputs[1:]))
 
 
