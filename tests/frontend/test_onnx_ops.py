@@ -266,13 +266,15 @@ def test_a_max_pool_of_real_numbers_takes_the_quantised_numbers(tmp_path: Path) 
 
 def test_concat_of_differently_quantised_parts(tmp_path: Path) -> None:
     graph = Graph()
-    graph.node("Concat", [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.07, -3)], "r", axis=1)
+    """Equal, because a rescaled part is rounded once. Two roundings differ most often where a step becomes a fraction
+    of a step."""
+    graph.node("Concat", [graph.dequantized("a", 0.04, 9), graph.dequantized("b", 0.019, -3)], "r", axis=1)
     graph.quantized("r", 0.07, 1, "y")
-    assert [op.kind for op in compared(graph, tmp_path, a=int8(9, *SHAPE), b=int8(10, *SHAPE)).ops] == [
-        "requantize",
-        "requantize",
-        "concat",
-    ]
+    inputs = {"a": int8(9, *SHAPE), "b": int8(10, *SHAPE)}
+    net = compared(graph, tmp_path, **inputs)
+    assert [op.kind for op in net.ops] == ["lookup", "lookup", "concat"]
+    model = saved(graph.model({name: value.shape for name, value in inputs.items()}, "y"), tmp_path)
+    np.testing.assert_array_equal(run_reference(net, list(inputs.values()))[0], run_onnx(model, inputs)[0])
 
 
 def integers(graph: Graph, **values: list[int]) -> list[str]:

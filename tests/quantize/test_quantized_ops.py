@@ -101,7 +101,7 @@ def test_joined_parts_need_no_rescaling(tmp_path: Path) -> None:
 
 def test_a_part_that_others_read_is_rescaled(tmp_path: Path) -> None:
     nodes = [CONV, node("Conv", "c v", "d"), node("Concat", "c d", "y", axis=1)]
-    kinds = ["conv2d", "conv2d", "requantize", "concat"]
+    kinds = ["conv2d", "conv2d", "lookup", "concat"]
     check(tmp_path, IMAGE, nodes, kinds, **KERNEL, v=weights(3, 6, 1, 1) * 4)
 
 

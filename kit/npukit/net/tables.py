@@ -90,6 +90,11 @@ def relu_table(source: Quantization, target: Quantization, clamp: tuple[int, int
     return np.clip(moved, *clamp).astype(np.int8)
 
 
+def rounded_relu_table(source: Quantization, target: Quantization, clamp: tuple[int, int]) -> np.ndarray:
+    """The table of a clip: rescale, round once, then clamp."""
+    return np.clip(float_table(lambda real: real, source, target), *clamp).astype(np.int8)
+
+
 def abs_table(source: Quantization, target: Quantization) -> np.ndarray:
     """TFLite's integer abs: the rescaled magnitude, unscaled between equal scales. Scales are divided in float32."""
     factor = multiplier_for(float(np.float32(source.scale) / np.float32(target.scale)))

@@ -29,6 +29,7 @@ from npukit.frontend.shapes import (
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
 from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, name_of
+from npukit.net.importer.expressions import as_tflite
 from npukit.net.limits import check_shape
 from npukit.net.tensor import Quantization
 
@@ -170,7 +171,7 @@ def emit_module(model: TfliteModel, converters: Converters, name: str, input_sha
     if fault:
         raise _with_open_inputs(fault, model, input_shapes)
     read: Any = relax.transform.DeadCodeElimination(["main"])(builder.finalize())
-    named = with_output_names(builder.titled(read), [model.tensors[index].name for index in model.outputs])
+    named = with_output_names(as_tflite(builder.titled(read)), [model.tensors[index].name for index in model.outputs])
     first, last = len(taken) - len(model.states), len(model.outputs) - len(model.states)
     named = with_remarks(named, model.remarks)
     return with_states(named, [StatePair(first + at, last + at, s.initial) for at, s in enumerate(model.states)])

@@ -24,6 +24,7 @@ REARRANGED = ("expand_dims", "permute_dims", "reshape")
 """Moves of a constant that are evaluated at import."""
 
 
+TFLITE = "npukit.tflite"
 TITLES = "npukit.titles"
 _LAYER = re.compile(r"layer(\d+)_\d*")
 
@@ -55,6 +56,15 @@ class TitledBuilder(relax.BlockBuilder):
 
 def with_titles(module: IRModule, titles: Sequence[str]) -> IRModule:
     return module.with_attr(TITLES, list(titles)) if titles else module
+
+
+def as_tflite(module: IRModule) -> IRModule:
+    """The module, marked: int8 functions of one number follow TensorFlow Lite's integer algorithms."""
+    return module.with_attr(TFLITE, True)
+
+
+def is_as_tflite(module: Any) -> bool:
+    return bool(module.attrs and TFLITE in module.attrs)
 
 
 def titles_of(module: Any) -> list[str]:

@@ -126,11 +126,11 @@ def tabulated(walk: Walk, site: Site, view: AxesView, table: np.ndarray) -> Axes
 
 
 def _table(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
-    """The table, by TFLite's integer algorithm if there is one, else in float."""
+    """The table, by TFLite's integer algorithm if the file is TFLite's and there is one, else in float."""
     core, target = site.core, site.quantization
-    if _is_hard_swish(walk, core):
+    if walk.as_tflite and _is_hard_swish(walk, core):
         return hard_swish_table(source, target)
-    if walk.operand(core.args[0]) is not None:
+    if walk.as_tflite and walk.operand(core.args[0]) is not None:
         if callee(core) in TABLES:
             return TABLES[callee(core)](source, target)
         if callee(core) == "nn.leakyrelu":

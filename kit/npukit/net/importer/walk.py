@@ -23,6 +23,7 @@ from npukit.net.importer.expressions import (
     callee,
     dtype_of,
     integer_constant,
+    is_as_tflite,
     quantization_of,
     reads_of,
     resolve,
@@ -37,10 +38,10 @@ from npukit.net.importer.movement import MOVEMENTS, moved_from, padded
 from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
-from npukit.net.ops import Attributes, Requantize, Reshape
+from npukit.net.ops import Attributes, Lookup, Requantize, Reshape
 from npukit.net.ops.table import modules_of
 from npukit.net.passes.simplify import fold_constants, fold_padding
-from npukit.net.tables import relu_table
+from npukit.net.tables import float_table, relu_table, rounded_relu_table
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import plain_name
 
@@ -67,6 +68,9 @@ class Walk:
     """Float inputs that stay float in the net."""
     kept: frozenset[Any] = frozenset()
     """Integer variables to compute in float."""
+    as_tflite: bool = False
+    """True if functions of one number follow TensorFlow Lite's integer algorithms; else their real results are rounded.
+    """
     titles: Sequence[str] = ()
     """Names of the model's layers."""
     named: dict[Any, str] = field(default_factory=dict)
@@ -177,9 +181,15 @@ class Walk:
         wide = {self.assembly.tensors[view.name].dtype, dtype} - {"int8", "uint8"}
         if wide:
             raise NpukitError(f"{view.name} is quantised another way, and {wide.pop()} is not int8 or uint8")
-        name = self.assembly.new_name(Requantize.kind)
-        output = Tensor(name, self.assembly.tensors[view.name].shape, dtype, quantization)
-        return AxesView(self.assembly.op(name, Requantize(), (view.name,), output), view.order)
+        given, source = self.assembly.tensors[view.name], self.assembly.quantization(view.name)
+        if source is None or self.as_tflite or {given.dtype, dtype} != {"int8"}:
+            name, attributes, inputs = self.assembly.new_name(Requantize.kind), Requantize(), (view.name,)
+        else:
+            name, attributes = self.assembly.new_name(Lookup.kind), Lookup()
+            table = float_table(lambda real: real, source, quantization)
+            inputs = (view.name, self.assembly.constant(f"{name}_table", table, None))
+        output = Tensor(name, given.shape, dtype, quantization)
+        return AxesView(self.assembly.op(name, attributes, inputs, output), view.order)
 
     def computed(self, site: Site) -> AxesView:
         """The op of a site. Raises an error if the op has no integer form."""
@@ -191,7 +201,8 @@ class Walk:
         assert source is not None
         if site.clamp == (-128, 127):
             return view if source == site.quantization else self.converted(view, site.quantization, "int8")
-        return unary.tabulated(self, site, view, relu_table(source, site.quantization, site.clamp))
+        made = relu_table if self.as_tflite else rounded_relu_table
+        return unary.tabulated(self, site, view, made(source, site.quantization, site.clamp))
 
 
 def as_int8(quantization: Quantization, dtype: str) -> Quantization:
@@ -223,7 +234,15 @@ def net_and_views(
     main = module["main"]
     if not in_float:
         _refuse_float(module, name)
-    walk = Walk(NetInMaking(name), module, _read_in_float(module), kept, titles_of(module), matched=matched)
+    walk = Walk(
+        NetInMaking(name),
+        module,
+        _read_in_float(module),
+        kept,
+        is_as_tflite(module),
+        titles_of(module),
+        matched=matched,
+    )
     inputs = [_input(walk, parameter) for parameter in main.params]
     for block in main.body.blocks:
         for binding in block.bindings:
