@@ -209,9 +209,13 @@ def test_arithmetic_with_real_numbers_by_channel_is_a_filter(shape: tuple[int, .
     assert {*kinds} <= {"depthwise_conv2d", "transpose"}
 
 
-def test_a_batch_norm_is_a_filter(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gains_are_quantised", [False, True])
+def test_a_batch_norm_is_a_filter(gains_are_quantised: bool, tmp_path: Path) -> None:
+    """ONNX Runtime's static quantiser quantises the gains."""
     graph, random = Graph(), np.random.default_rng(3)
     ends = [graph.constant(name, random.uniform(0.5, 2, 4).astype(np.float32)) for name in "gbmv"]
+    if gains_are_quantised:
+        ends[0] = graph.dequantized(graph.constant("steps", int8(4, 4)), 0.01, 0)
     graph.node("BatchNormalization", [graph.dequantized("x", 0.04, 9), *ends], "r", momentum=1.0)
     graph.quantized("r", 0.05, -20, "y")
     kinds = [op.kind for op in compared(graph, tmp_path, x=int8(6, *SHAPE)).ops]

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+from tvm import relax
 from tvm.ir import Constant
 from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
+from npukit.net.importer.expressions import integer_constant
 
 Shapes = Sequence[tuple[int, ...]]
 
@@ -26,6 +28,15 @@ def known(expression: Any, params: Any) -> np.ndarray | None:
     """The value of a constant input; None for other inputs."""
     constant = onnx_frontend.get_constant(expression, params) if expression is not None else None
     return constant.value.numpy() if isinstance(constant, Constant) else None  # type: ignore[attr-defined]
+
+
+def known_real(bb: Any, value: Any, params: Any) -> np.ndarray | None:
+    """A constant, or the real numbers of a dequantised constant."""
+    found = known(value, params)
+    if found is not None or not isinstance(value, relax.Var):
+        return found
+    integers = integer_constant(value, {value: bb.lookup_binding(value)})
+    return None if integers is None else integers.real
 
 
 def padded(inputs: Any, length: int) -> list[Any]:

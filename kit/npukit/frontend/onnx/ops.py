@@ -22,7 +22,7 @@ from npukit.frontend.boxes import non_max_suppression as boxes_kept
 from npukit.frontend.expressions import elu, extremes, place, taken
 from npukit.frontend.onnx.deformable import deform_conv
 from npukit.frontend.onnx.integers import INTEGER_OPS, conv, conv_transpose
-from npukit.frontend.onnx.node import known, padded, text_of
+from npukit.frontend.onnx.node import known, known_real, padded, text_of
 from npukit.frontend.onnx.recurrent import RECURRENT
 from npukit.frontend.onnx.resize import resize
 
@@ -155,7 +155,7 @@ def batch_normalization(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any
         raise NpukitError("it is in training mode", tries=["export the model for inference: model.eval()"])
     attr.get("momentum")  # for training alone
     data, *ends = inputs
-    values = [known(end, params) for end in ends]
+    values = [known_real(bb, end, params) for end in ends]
     if any(value is None for value in values) or attr["tvm_custom"]["num_outputs"] != 1:
         return usual(bb, inputs, attr, params)
     gains, biases, means, variances = (np.asarray(value, np.float64) for value in values)

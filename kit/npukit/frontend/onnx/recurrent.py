@@ -12,9 +12,8 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.frontend.expressions import place
-from npukit.frontend.onnx.node import known, padded, text_of
+from npukit.frontend.onnx.node import known, known_real, padded, text_of
 from npukit.frontend.recurrent import Step, Weights, concatenated, gru, gru_reset_first, joined, lstm, plain, unrolled
-from npukit.net.importer.expressions import integer_constant
 
 operators: Any = relax.op
 
@@ -46,7 +45,7 @@ def _layer(kind: _Kind, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     data, batch_first = given[X], bool(attr.get("layout", 0))
     if batch_first:
         data = bb.emit(operators.permute_dims(data, [1, 0, 2]))
-    arrays = [_constant(bb, given[place], params) for place in (W, R, B, LENGTHS)]
+    arrays = [known_real(bb, given[place], params) for place in (W, R, B, LENGTHS)]
     _check(kind, attr, given, arrays, int(data.ty.shape[0]))
     sequences, ends = [], []
     for direction, backwards in enumerate(BACKWARDS[text_of(attr, "direction", "forward")]):
@@ -61,15 +60,6 @@ def _layer(kind: _Kind, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
         axes = [[2, 0, 1, 3] if len(each.ty.shape) == 4 else [1, 0, 2] for each in whole]
         whole = [bb.emit(operators.permute_dims(*each)) for each in zip(whole, axes, strict=True)]
     return relax.Tuple(whole)
-
-
-def _constant(bb: Any, value: Any, params: Any) -> np.ndarray | None:
-    """A constant, or the real numbers of a dequantised constant."""
-    found = known(value, params)
-    if found is not None or not isinstance(value, relax.Var):
-        return found
-    integers = integer_constant(value, {value: bb.lookup_binding(value)})
-    return None if integers is None else integers.real
 
 
 def _weights(kind: _Kind, arrays: Any, direction: int) -> Weights:
