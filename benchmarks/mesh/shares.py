@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from benchmarks import lone_ops
+from benchmarks.mesh.lonely import lonely
 from benchmarks.planner import imported
 
 from frontend.onnx_models import Graph as OnnxGraph
@@ -44,8 +45,6 @@ from npukit.progress import Silent
 
 HEAD = ("| op | ops | values | cycles a value, 1 PE | many PEs | speed-up | PEs |", "|---|---|--:|--:|--:|--:|--:|")
 OF_MODELS = ("| network | op | frame | of it | PEs |", "|---|---|--:|--:|--:|")
-MOST = 1 / 3
-"""The part of a frame allowed to an op while PEs sleep."""
 CHOICES = 8
 """Splits of an op, as the planner lists them."""
 
@@ -133,13 +132,9 @@ def rows_of_model(model: Path, board: str, pes: int, *, in_float: bool) -> Itera
     options = Options(pes=pes, in_float=in_float)
     compiled = plan_on(load_board(board), imported(model, board, options), options, Silent())
     table, plan = predicted_frame(compiled.net, load_board(board), compiled.plan), compiled.plan
-    frame = sum(table.values())
-    found = False
-    for op in compiled.net.ops:
-        used = sum(any(step.op == op.name for step in pe.computes()) for pe in plan.pes)
-        if table.get(op.name, 0) > frame * MOST and used <= pes // 2:
-            found = True
-            yield f"| {model.stem} | {op.name}: {op.title} | {frame:,} | {table[op.name] / frame:.0%} | {used} |"
+    frame, found = sum(table.values()), list(lonely(compiled.net, plan, table, pes))
+    for each in found:
+        yield f"| {model.stem} | {each.op.name}: {each.op.title} | {frame:,} | {each.part:.0%} | {each.pes} |"
     if not found:
         yield f"| {model.stem} | none | {frame:,} | | {plan.pes_used} |"
 

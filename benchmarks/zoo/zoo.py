@@ -210,6 +210,10 @@ def refusals(model: Model, found: Results) -> Iterator[str]:
     yield from (f"| {model.title} | {', '.join(targets)} | {why} |" for why, targets in reasons.items())
 
 
+def lonely_rows(model: Model, found: Results) -> Iterator[str]:
+    yield from (f"| {model.title} | {each['lonely']} |" for each in found.values() if each["lonely"])
+
+
 def page(zoo: Zoo) -> str:
     """The text of zoo.md."""
     models = [(Model(*key), found) for key, found in zoo.items()]
@@ -219,6 +223,9 @@ def page(zoo: Zoo) -> str:
     for origin in dict.fromkeys(model.origin for model, _ in models):
         lines = [row(model, each) for model, each in models if model.origin == origin]
         parts.append("\n".join((f"## {origin}\n", *HEAD, *lines)))
+    if alone := [line for model, each in models for line in lonely_rows(model, each)]:
+        head = ("| model | ops, part of the frame, PEs |", "|---|---|")
+        parts.append("\n".join(("## Ops with more than a third of a frame on at most half of 16 PEs\n", *head, *alone)))
     if refused := [line for model, each in models for line in refusals(model, each)]:
         parts.append("\n".join(("## Refused\n", "| model | target | reason |", "|---|---|---|", *refused)))
     return "\n\n".join(parts) + "\n"

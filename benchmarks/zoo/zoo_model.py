@@ -24,18 +24,20 @@ from typing import Any
 
 import numpy as np
 import tflite
+from benchmarks.mesh.lonely import lonely
 
 from npukit import api
 from npukit.errors import DoesNotFit, NpukitError
 from npukit.net.reference import evaluate
 from npukit.options import Options
+from npukit.plan.predict.frame_table import from_json
 from npukit.quantize.models import load_model
 
 REFERENCE = "reference"
-MESH = "16-PEs"
+MESH, PES = "16-PEs", 16
 TARGETS: Mapping[str, tuple[str, int | None]] = {
     "1-PE": ("pe-mesh", 1),
-    MESH: ("pe-mesh", 16),
+    MESH: ("pe-mesh", PES),
     "mps2-an386": ("mps2-an386", None),
 }
 """Targets of a build: the board, and the limit of PEs."""
@@ -131,6 +133,8 @@ class Found:
     right: bool = False
     against: str = ""
     cycles: int = 0
+    lonely: str = ""
+    """The ops with more than a third of the frame on at most half of the PEs."""
 
 
 class TfLite:
@@ -294,6 +298,10 @@ def _examine(given: Given, found: Found) -> None:
         found.built = found.read = True
         found.cycles = build.manifest.summary["predicted"]["latency_cycles"]
         net = build.net()
+        if given.target == MESH:
+            table = from_json(build.manifest.summary["frame"])
+            alone = lonely(net, build.plan(), table, PES)
+            found.lonely = ", ".join(f"{each.op.name} {each.part:.0%} on {each.pes}" for each in alone)
         cases = cases_for(net, cases)
         got = ran(build, [given.taken(runtime, case) for case in cases])
         compare(given, runtime, cases, got, net, found)
