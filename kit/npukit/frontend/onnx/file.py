@@ -19,7 +19,7 @@ from npukit.errors import NpukitError, first_line
 from npukit.frontend.given import ops_of
 from npukit.frontend.onnx.blocks import PACKED, in_blocks
 from npukit.frontend.onnx.claims import BRANCHES, check_claims, check_inferred, check_tables, constants_of
-from npukit.frontend.onnx.fold import FOLDED, folded
+from npukit.frontend.onnx.fold import DEFINED, FOLDED, folded
 from npukit.frontend.onnx.importer import relax_of
 from npukit.frontend.onnx.node import schema_of
 from npukit.frontend.onnx.ops import CONVERTERS
@@ -50,6 +50,10 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapp
         raise NpukitError(f"{path.name} is damaged, or no ONNX model", tries=["export the model again"]) from fault
     if not model.graph.node or not model.opset_import:
         raise NpukitError(f"{path.name} is no ONNX model: it has no graph")
+    if not {entry.domain for entry in model.opset_import} & {"", "ai.onnx"}:
+        raise NpukitError(
+            f"{path.name} has only operators of {model.opset_import[0].domain}, which npukit does not read"
+        )
     check_claims(model, path.name)
     _load_external_data(model, path)
     _check_structure(model, path.name)
@@ -125,8 +129,9 @@ def _as_checked(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def known_ops() -> frozenset[str]:
     """All operators that npukit takes: of TVM's importer, its own converters, and those rewritten before the import."""
-    rewritten_before = {*RULES, *FOLDED, *BRANCHES, PACKED, *(kind for _, kind in SPELT)}
-    return frozenset({*onnx_frontend._get_convert_map(), *CONVERTERS, *rewritten_before})
+    rewritten_before = {*RULES, *FOLDED, *BRANCHES, *DEFINED, PACKED, *(kind for _, kind in SPELT)}
+    standard = {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
+    return frozenset({*standard & onnx_frontend._get_convert_map().keys(), *CONVERTERS, *rewritten_before})
 
 
 def _check_ops(model: onnx.ModelProto, name: str, custom: Mapping[str, str]) -> None:
@@ -136,8 +141,9 @@ def _check_ops(model: onnx.ModelProto, name: str, custom: Mapping[str, str]) -> 
         if node.op_type in given:
             continue
         if node.domain not in ("", "ai.onnx") or node.op_type not in known:
+            kind = f"{node.op_type} of {node.domain}" if node.domain else node.op_type
             raise NpukitError(
-                f"{name}: node {index} ({node.name or 'unnamed'}) is {node.op_type}, which npukit does not read yet",
+                f"{name}: node {index} ({node.name or 'unnamed'}) is {kind}, which npukit does not read yet",
                 tries=[
                     "export the model in QDQ form, with standard ONNX operators",
                     f"give its C: --custom {node.op_type}=FILE.c (docs/models.md)",
@@ -192,4 +198,6 @@ def _closed_shapes(model: onnx.ModelProto, given: InputShapes, name: str) -> dic
             model.graph.initializer.append(numpy_helper.from_array(constant, value.name))
         else:
             shapes[value.name] = list(shape)
+    if not shapes:
+        raise NpukitError(f"{name} has no input: all that it computes is constant")
     return shapes

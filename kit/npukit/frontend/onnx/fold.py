@@ -17,9 +17,13 @@ import numpy as np
 import onnx
 from onnx import TypeProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from tvm.relax.frontend.onnx import onnx_frontend
 
 from npukit.errors import NpukitError
+from npukit.frontend.onnx.bodies import body_of, defined_by_ops
+from npukit.frontend.onnx.neutral import unchanged
 from npukit.frontend.onnx.node import schema_of
+from npukit.frontend.onnx.ops import CONVERTERS
 from npukit.frontend.onnx.spelled import spelled
 from npukit.frontend.onnx.spelling import Spelling
 from npukit.net.limits import ELEMENTS, OPS, STEPS, TENSOR_BYTES, check_shape
@@ -34,6 +38,8 @@ FOLDED = frozenset(
     )
 )
 """Ops for sizes and masks. Each is fast for the size of its result."""
+DEFINED = defined_by_ops({*onnx_frontend._get_convert_map(), *CONVERTERS})
+"""Ops read by their definition in other ops."""
 UNBOUNDED = frozenset(("NonZero",))
 """Ops whose result size depends on the values of the input, but is at most a few times the input's size."""
 AXES_ARE_INPUTS = 13
@@ -103,27 +109,52 @@ class _Fold:
                     names[each] = moved.output[place] = self._new(each) if each else ""
             while len(moved.output) > 1 and not moved.output[-1]:
                 del moved.output[-1]
-            parts = None if moved.op_type in self.custom else spelled(self._spelling(moved))
-            if parts is not None:
-                for part in parts:
-                    self._keep(part, alias=True)
-            elif moved.op_type == "If" and moved.domain in ("", "ai.onnx"):
-                self._branches(moved, names)
-            elif moved.op_type == "Loop" and moved.domain in ("", "ai.onnx"):
-                self._loop(moved, names)
-            elif not self._fold(moved):
-                self._keep(moved)
+            self._place(moved, names)
         return names
+
+    def _place(self, node: onnx.NodeProto, names: dict[str, str]) -> None:
+        """Adds a node, or other nodes in its place."""
+        parts = None if node.op_type in self.custom else spelled(self._spelling(node))
+        standard = node.domain in ("", "ai.onnx")
+        if parts is not None:
+            for part in parts:
+                self._keep(part, alias=True)
+        elif node.op_type == "If" and standard:
+            self._branches(node, names)
+        elif node.op_type == "Loop" and standard:
+            self._loop(node, names)
+        elif node.op_type in DEFINED - self.custom and standard:
+            self._define(node)
+        elif not self._fold(node):
+            self._keep(node)
+
+    def _define(self, node: onnx.NodeProto) -> None:
+        """The node by its definition in other ops. Values within get new names."""
+        body = body_of(node, self.imports, self.types.get)
+        if not body:
+            what = f"{self.name}: {node.name or 'unnamed'} ({node.op_type})"
+            raise NpukitError(f"{what} has inputs whose types are known only at run time", tries=["--input NAME=SHAPE"])
+        self.depth += 1
+        names = self.walk(body, {each: each for each in node.input})
+        self.depth -= 1
+        for output in filter(None, node.output):
+            self._keep(helper.make_node("Identity", [names[output]], [output]), alias=True)
 
     def _spelling(self, node: onnx.NodeProto) -> Spelling:
         return Spelling(
             node,
             self.opset,
-            lambda name: _shape(self.types.get(name)),
-            lambda name: self.value(name) if name in self.known else None,
+            self._sizes,
+            self._known,
             self._constant,
             self._new,
         )
+
+    def _sizes(self, name: str) -> tuple[int, ...] | None:
+        return _shape(self.types.get(name))
+
+    def _known(self, name: str) -> np.ndarray | None:
+        return self.value(name) if name in self.known else None
 
     @property
     def opset(self) -> int:
@@ -211,11 +242,14 @@ class _Fold:
         """Adds the node and infers the types of its results. `alias`: fold the node if its inputs are constant."""
         if alias and self._fold(node):
             return
+        self.types.update(self._inferred(node))
+        self._empty([each for each in node.output if 0 in (self._sizes(each) or ())])
+        for output, given in unchanged(node, self.types.get, self._known, self._sizes).items():
+            node = helper.make_node("Identity", [given], [output], name=node.name)
         if node.op_type == "Concat":  # exporters leave pads of no size, but no tensor may be empty
             parts = [each for each in node.input if each not in self.known or 0 not in self.known[each].dims]
             node.input[:] = parts or node.input[:1]
         self.nodes.append(node)
-        self.types.update(self._inferred(node))
 
     def _inferred(self, node: onnx.NodeProto) -> dict[str, TypeProto]:
         given = [each for each in node.input if each]
@@ -238,15 +272,18 @@ class _Fold:
     def _fold(self, node: onnx.NodeProto) -> bool:
         """Tries to compute the node with ONNX's reference evaluator. Returns False if the node has to stay."""
         outputs = [each for each in node.output if each]
-        if node.domain not in ("", "ai.onnx") or any(each in self.wanted for each in outputs):
+        if node.domain not in ("", "ai.onnx"):
             return False
         if node.op_type in ("Shape", "Size"):
             return self._shape(node)
+        if any(each in self.wanted for each in outputs):
+            return False
         given, types = dict.fromkeys(each for each in node.input if each), self._inferred(node)
         if node.op_type not in FOLDED:
             return False
         if outputs and all(0 in (_shape(types.get(each)) or ()) for each in outputs):
-            return self._empty(outputs, types)
+            self.types.update(types)
+            return self._empty(outputs)
         if not all(each in self.known for each in given):
             return False
         if node.op_type not in UNBOUNDED and any(_shape(types.get(each)) is None for each in outputs):
@@ -262,11 +299,11 @@ class _Fold:
             self._found(name, value)
         return True
 
-    def _empty(self, outputs: Sequence[str], types: Mapping[str, TypeProto]) -> bool:
+    def _empty(self, outputs: Sequence[str]) -> bool:
         """Registers results without elements, whose values need no computation."""
         for each in outputs:
-            kind = helper.tensor_dtype_to_np_dtype(types[each].tensor_type.elem_type)
-            self._found(each, np.zeros(_shape(types[each]) or (), kind))
+            kind = helper.tensor_dtype_to_np_dtype(self.types[each].tensor_type.elem_type)
+            self._found(each, np.zeros(self._sizes(each) or (), kind))
         return True
 
     def _shape(self, node: onnx.NodeProto) -> bool:
@@ -275,7 +312,11 @@ class _Fold:
             return False
         attributes = {each.name: each.i for each in node.attribute}
         part = shape[attributes.get("start", 0) : attributes.get("end", len(shape))]
-        self._found(node.output[0], np.array(part if node.op_type == "Shape" else prod(shape), np.int64))
+        value = np.array(part if node.op_type == "Shape" else prod(shape), np.int64)
+        if node.output[0] in self.wanted:
+            self._keep(helper.make_node("Identity", [self._constant(value)], node.output))
+        else:
+            self._found(node.output[0], value)
         return True
 
     def _found(self, name: str, value: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from npukit.errors import NpukitError, first_line
 from npukit.frontend.fold import FoldingBuilder
 from npukit.frontend.given import c_of
 from npukit.frontend.onnx.claims import declared_shape
-from npukit.frontend.onnx.node import NodeAttributes, refuse_contradictions, refuse_unread
+from npukit.frontend.onnx.node import NodeAttributes, refuse_contradictions, refuse_unread, unread_form
 from npukit.frontend.onnx.ops import readable_converters
 from npukit.net.importer.given import call_of
 from npukit.net.limits import TENSOR_BYTES, check_shape
@@ -86,7 +86,9 @@ class _Importer(TvmImporter):
             except NpukitError as error:
                 raise NpukitError(f"{place}: {error.message}", tries=error.tries) from error
             except Exception as fault:
-                raise NpukitError(f"{place} cannot be imported: {first_line(fault)}") from fault
+                late = [name for name in node.input if name and not isinstance(self._nodes.get(name), Constant)]
+                what, tries = unread_form(node, self.opset, fault, late)
+                raise NpukitError(f"{place} cannot be imported: {what}", tries=tries) from fault
 
     def _parse_attr(self, attributes: Any) -> NodeAttributes:
         self._attributes = NodeAttributes(super()._parse_attr(attributes))

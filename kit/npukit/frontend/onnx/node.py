@@ -11,7 +11,7 @@ from tvm import relax
 from tvm.ir import Constant
 from tvm.relax.frontend.onnx import onnx_frontend
 
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, first_line
 from npukit.net.importer.expressions import integer_constant
 
 Shapes = Sequence[tuple[int, ...]]
@@ -94,3 +94,17 @@ def refuse_unread(node: onnx.NodeProto, opset: int, given: NodeAttributes, parse
         value, default = dict.get(given, name), schema.attributes[name].default_value
         if value != (parse([default]).get(name) if default.name else None):
             raise NpukitError(f"its attribute {name} is {value}, which npukit does not read")
+
+
+def unread_form(node: onnx.NodeProto, opset: int, fault: Exception, late: Sequence[str]) -> tuple[str, list[str]]:
+    """The reason and the remedies for a node that crashes its converter in TVM. `late`: inputs known only at run
+    time. A converter that takes such an input for a constant says nothing of the input."""
+    tries = [f"give its C: --custom {node.op_type}=FILE.c (docs/models.md)"]
+    if not isinstance(fault, AttributeError | KeyError | TypeError):
+        return first_line(fault), tries
+    titles = [each.name for each in schema_of(node.op_type, opset).inputs]
+    named = [title for title, name in list(zip(titles, node.input, strict=False))[1:] if name in late]
+    if not named:
+        return f"npukit does not read this form of {node.op_type} ({first_line(fault)})", tries
+    stated = f"{' and '.join(named)} computed at run time"
+    return stated, [f"export the model with {' and '.join(named)} as constants", "--input NAME=SHAPE, if open", *tries]
