@@ -59,9 +59,7 @@ SIMPLE = frozenset(
         *FUNCTIONS,
         *WITH_ATTRIBUTES,
         *RESHAPES,
-        *("astype", "permute_dims", "dequantize", "quantize", "where", "sign", "isnan", "isinf", "isfinite"),
-        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-        *("logical_and", "logical_or", "logical_not", "logical_xor", "floor_divide", "mod", "floor_mod", "flip"),
+        *("permute_dims", "dequantize", "quantize", "flip"),
     )
 )
 """Cheap operators whose result has one number for each number of an operand."""

@@ -11,7 +11,7 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView
 from npukit.net.importer.by_channel import filtered
-from npukit.net.importer.expressions import callee, constant_value, resolve, shape_of
+from npukit.net.importer.expressions import callee, constant_value, dtype_of, resolve, shape_of
 from npukit.net.importer.site import Site
 from npukit.net.ops import Lookup
 from npukit.net.tables import (
@@ -32,20 +32,29 @@ if TYPE_CHECKING:
 MOST_LOOKUPS = 100
 """Maximum number of calls, constants and tensors between two quantisations. Larger expressions run in float."""
 
+SELU = 1.0507009873554805, 1.6732632423543772
+"""Scale and alpha of SELU."""
+
 _erf = np.vectorize(erf, otypes=[np.float64])
 
 _SAME_IN_NUMPY = (
-    "abs add ceil cos divide equal exp floor greater greater_equal less less_equal logical_and logical_not logical_or "
-    "maximum minimum multiply negative not_equal power sin sqrt square subtract tanh where"
+    "abs add ceil cos cosh divide equal exp floor floor_divide greater greater_equal isfinite isinf isnan less "
+    "less_equal logical_and logical_not logical_or logical_xor maximum minimum multiply negative not_equal ones_like "
+    "power sign sin sinh sqrt square subtract tan tanh trunc where zeros_like"
 )
+_ARCS = ("cos", "cosh", "sin", "sinh", "tan", "tanh")
 FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
     **{name: getattr(np, name) for name in _SAME_IN_NUMPY.split()},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in _ARCS},
     "erf": _erf,
+    "floor_mod": np.mod,
     "log": lambda x: np.log(np.maximum(x, 0)),
+    "mod": np.fmod,
     "nn.gelu": lambda x: x * (1 + _erf(x / sqrt(2))) / 2,
     "nn.gelu_tanh": lambda x: x * (1 + np.tanh(sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2,
     "nn.relu": lambda x: np.maximum(x, 0),
     "nn.relu6": lambda x: np.clip(x, 0, 6),
+    "nn.selu": lambda x: np.where(x > 0, SELU[0] * x, SELU[0] * SELU[1] * np.expm1(x)),
     "nn.silu": lambda x: x / (1 + np.exp(-x)),
     "round": np.rint,
     "rsqrt": lambda x: 1 / np.sqrt(x),
@@ -62,6 +71,7 @@ TABLES: Mapping[str, Callable[[Quantization, Quantization], np.ndarray]] = {
 """Functions with an integer algorithm in TFLite."""
 
 WITH_ATTRIBUTES: Mapping[str, Callable[[Any, np.ndarray], np.ndarray]] = {
+    "astype": lambda call, x: x.astype(dtype_of(call)),
     "clip": lambda call, x: np.clip(x, number(call.args[1]), number(call.args[2])),
     "nn.leakyrelu": lambda call, x: np.where(x > 0, x, x * float(call.attrs.alpha)),
     "nn.softplus": lambda call, x: np.log1p(np.exp(float(call.attrs.beta) * x)) / float(call.attrs.beta),
