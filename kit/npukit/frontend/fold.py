@@ -27,6 +27,8 @@ class FoldingBuilder(TitledBuilder):
 
     def __init__(self) -> None:
         super().__init__()
+        self.halves: dict[Any, list[Any]] = {}
+        """Upper and lower bytes of 16-bit data, by the data."""
         self._bytes = 0
 
     def emit(self, expr: Any, name_hint: str = "") -> Any:

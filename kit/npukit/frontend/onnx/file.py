@@ -20,6 +20,7 @@ from npukit.frontend.given import ops_of
 from npukit.frontend.onnx.blocks import PACKED, in_blocks
 from npukit.frontend.onnx.claims import BRANCHES, check_claims, check_inferred, check_tables, constants_of
 from npukit.frontend.onnx.fold import DEFINED, FOLDED, folded
+from npukit.frontend.onnx.halves import signed
 from npukit.frontend.onnx.importer import relax_of
 from npukit.frontend.onnx.node import schema_of
 from npukit.frontend.onnx.ops import CONVERTERS
@@ -35,6 +36,15 @@ from npukit.frontend.shapes import (
     with_remarks,
 )
 from npukit.net.limits import TENSOR_BYTES
+
+WITHOUT_NUMBERS = frozenset(
+    (
+        *BRANCHES,
+        *("ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt", "SequenceEmpty"),
+        *("SequenceConstruct", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence"),
+    )
+)
+"""Ops on branches, sequences and optional values, which the import resolves."""
 
 PER_CHANNEL_OPSET = 13
 """First opset with scales by channel."""
@@ -62,7 +72,7 @@ def import_onnx(data: bytes, path: Path, input_shapes: InputShapes, custom: Mapp
     _widen(model, path.name)
     shapes = _closed_shapes(model, input_shapes, path.name)
     model = rewritten(folded(model, shapes, path.name, custom), path.name)
-    model = in_blocks(model, path.name)
+    model = signed(in_blocks(model, path.name))
     told, model = remarks(model), in_single(model)
     _check_ops(model, path.name, custom)
     made = relax_of(model, path.name, shapes, custom)

@@ -21,6 +21,7 @@ from npukit.frontend.boxes import LEAST, Suppression
 from npukit.frontend.boxes import non_max_suppression as boxes_kept
 from npukit.frontend.expressions import elu, extremes, place, taken
 from npukit.frontend.onnx.deformable import deform_conv
+from npukit.frontend.onnx.halves import in_halves
 from npukit.frontend.onnx.integers import INTEGER_OPS, conv, conv_transpose
 from npukit.frontend.onnx.node import known, known_real, padded, text_of
 from npukit.frontend.onnx.recurrent import RECURRENT
@@ -194,10 +195,12 @@ OWN: Mapping[str, Callable[..., Any]] = {
 
 AROUND: Mapping[str, Callable[..., Any]] = {
     "BatchNormalization": batch_normalization,
-    "Conv": conv,
+    "Conv": lambda usual, *given: in_halves(partial(conv, usual), *given),
     "ConvTranspose": conv_transpose,
     "Gather": gather,
+    "Gemm": in_halves,
     "LayerNormalization": layer_normalization,
+    "MatMul": in_halves,
     "Pad": pad,
     "Pow": power,
     "Resize": resize,
