@@ -237,7 +237,7 @@ OPS = (
             (1, 2, 3) if net.tensor(op.inputs[1]).shape[-1] == net.tensor(op.inputs[0]).shape[-1] else ()
         ),
         products=products_of_a_filter,
-        names=names("CONV_2D", "Conv QLinearConv"),
+        names=names("CONV_2D", "Conv QLinearConv STFT"),
         core_cycles=(24, 3.2, 6),
         check=sums_fit,
         window=window_of_filter,

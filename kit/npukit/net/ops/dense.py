@@ -167,7 +167,7 @@ OPS = (
         products=products_of_a_filter,
         names=names(
             "FULLY_CONNECTED SVDF UNIDIRECTIONAL_SEQUENCE_LSTM",
-            "Gemm GRU LSTM MatMul QGemm QLinearMatMul RNN",
+            "DFT DynamicQuantizeLSTM Gemm GRU LSTM MatMul MatMulNBits QGemm QLinearMatMul RNN",
         ),
         core_cycles=(20, 3.55, 0),
         check=sums_fit,
@@ -185,7 +185,7 @@ OPS = (
         operands=(2, 2),
         field=_field_of_matmul,
         products=lambda net, op: net.tensor(op.output).elements * net.tensor(op.inputs[0]).shape[-1],
-        names=names("BATCH_MATMUL", "MatMul QLinearMatMul"),
+        names=names("BATCH_MATMUL", "Attention Einsum MatMul QLinearMatMul"),
         core_cycles=(36, 9.3, 0),
         check=_product_fits,
     ),

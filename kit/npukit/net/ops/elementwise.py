@@ -204,9 +204,20 @@ def _of_two(kind: type[Attributes], reference: Reference, **more: Any) -> OpSpec
 
 
 OPS = (
-    _of_two(Add, _sum, check=_scales_are_close, names=names("ADD", "Add QLinearAdd"), core_cycles=(36, 0, 50)),
+    _of_two(
+        Add,
+        _sum,
+        check=_scales_are_close,
+        names=names("ADD", "Add BatchNormalization Mean QLinearAdd Sum"),
+        core_cycles=(36, 0, 50),
+    ),
     _of_two(Subtract, _sum, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(42, 0, 0)),
-    _of_two(Multiply, multiply, names=names("MUL", "Mul QLinearMul"), core_cycles=(30, 0, 0)),
+    _of_two(
+        Multiply,
+        multiply,
+        names=names("MUL", "BatchNormalization Mul QLinearMul RotaryEmbedding SwiGLU"),
+        core_cycles=(30, 0, 0),
+    ),
     _of_two(Minimum, _by(np.minimum), scales=Scales.EQUAL, names=names("MINIMUM", "Min"), core_cycles=(11, 0, 0)),
     _of_two(Maximum, _by(np.maximum), scales=Scales.EQUAL, names=names("MAXIMUM", "Max"), core_cycles=(11, 0, 0)),
     of_elements(
@@ -236,8 +247,9 @@ OPS = (
         names=names(
             "ABS CEIL COS DIV ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU RELU6 "
             "RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIN SQRT SQUARE TANH",
-            "Abs Ceil Celu Clip Div Elu Erf Exp Floor Gelu HardSwish LeakyRelu Log Neg QLinearLeakyRelu "
-            "QLinearSigmoid Relu Round Sigmoid Softplus Sqrt Tanh",
+            "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Div Elu Erf Exp Floor Gelu HardSigmoid "
+            "HardSwish IsInf IsNaN LeakyRelu Log Mish Neg QLinearLeakyRelu QLinearSigmoid Reciprocal Relu Round Selu "
+            "Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu",
         ),
         scales=Scales.FREE,
         check=_read_and_made,

@@ -101,7 +101,7 @@ def _of_resize(
         Example(f"{kind.kind}(x) rows={places} columns={places}"),
         scales=Scales.EQUAL_OR_NONE,
         field=_field_of_resize,
-        names=names(tflite, "Resize"),
+        names=names(tflite, "Resize Upsample"),
         constants=_constants,
         **more,
     )

@@ -65,9 +65,13 @@ OPS = (
             "LOCAL_RESPONSE_NORMALIZATION LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOG_SOFTMAX MIRROR_PAD "
             "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 NOT_EQUAL ONE_HOT REDUCE_ALL REDUCE_ANY REDUCE_MIN "
             "REDUCE_PROD SCATTER_ND SEGMENT_SUM SELECT SELECT_V2 SIGN SQUARED_DIFFERENCE TOPK_V2",
-            "ConvInteger Cos CumSum DeformConv DynamicQuantizeLinear Equal Gather Greater InstanceNormalization "
-            "LayerNormalization Less MatMulInteger Pow QLinearWhere ReduceMin ReduceSumSquare Sin Tan "
-            "Where",
+            "AffineGrid And ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Compress "
+            "ConvInteger CumSum DeformConv DynamicQuantizeLinear Equal Expand Gather GatherElements GatherND "
+            "GlobalLpPool Greater GreaterOrEqual GridSample Hardmax InstanceNormalization LRN LayerNormalization "
+            "Less LessOrEqual LogSoftmax LpNormalization LpPool MatMulInteger MaxRoiPool MaxUnpool Mod "
+            "NegativeLogLikelihoodLoss NonMaxSuppression NonZero Not OneHot Or Pow QLinearWhere RMSNormalization "
+            "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMin ReduceProd ReduceSumSquare RoiAlign Scatter "
+            "ScatterElements ScatterND SoftmaxCrossEntropyLoss TopK Trilu Unique Where Xor",
         ),
         operand=_part_of_code,
     ),
