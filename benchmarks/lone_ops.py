@@ -164,11 +164,16 @@ def dense(bundle: Bundle) -> None:
     )
 
 
+def integers(bundle: Bundle, shape: tuple[int, ...]) -> Any:
+    """An input of int32."""
+    bundle.model.inputs.append(bundle.model.tensor(bundle.name(), shape, dtype="int32"))
+    bundle.data.append(bundle.random.integers(0, 100, shape).astype(np.int32))
+    return bundle.model.inputs[-1]
+
+
 def embedding(bundle: Bundle) -> None:
     table = bundle.constant(bundle.values((100, 64)), 0.05, 3)
-    indices = bundle.model.tensor(bundle.name(), (1, 32), dtype="int32")
-    bundle.model.inputs.append(indices)
-    bundle.data.append(bundle.random.integers(0, 100, (1, 32)).astype(np.int32))
+    indices = integers(bundle, (1, 32))
     bundle.op("GATHER", [table, indices], bundle.output((1, 32, 64), USUAL), "Gather", Axis=0)
 
 
@@ -187,10 +192,11 @@ def padded(bundle: Bundle) -> None:
     bundle.op("PAD", [bundle.input(IMAGE, USUAL), widths], bundle.output((1, 18, 18, 32), USUAL), "Pad")
 
 
-def quantized_reals(bundle: Bundle) -> None:
-    """Floats to int8 and on through an op of int8."""
+def quantized(bundle: Bundle, dtype: str) -> None:
+    """Integers as floats, and on as int8."""
     between = bundle.model.tensor(bundle.name(), IMAGE, dtype="float32")
-    bundle.op("CAST", [bundle.input(IMAGE, USUAL)], between, "Cast")
+    source = bundle.input(IMAGE, USUAL) if dtype == "int8" else integers(bundle, IMAGE)
+    bundle.op("CAST", [source], between, "Cast")
     bundle.op("QUANTIZE", [between], bundle.output(IMAGE, USUAL))
 
 
@@ -262,7 +268,8 @@ MAKERS: Mapping[str, Maker] = {
     "logistic": partial(one, code="LOGISTIC", given=SHARE),
     "hard swish": partial(one, code="HARD_SWISH", table="HardSwish"),
     "quantize int8": partial(one, code="QUANTIZE"),
-    "quantize floats": quantized_reals,
+    "quantize floats": partial(quantized, dtype="int32"),
+    "cast int8 and quantize": partial(quantized, dtype="int8"),
     "softmax": softmax,
     "mean of pixels": partial(reduced, code="MEAN", axes=(1, 2)),
     "mean of channels": partial(reduced, code="MEAN", axes=(3,)),

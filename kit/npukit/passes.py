@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 
 from npukit.accel.choices import TunedChoice, as_predicted, with_choices
 from npukit.accel.engines import refuse_cpu_ops, with_own_passes, with_patterns_of, with_placed_ops, with_subgraphs_of
 from npukit.accel.groups import with_groups_joined
-from npukit.accel.interface import Engines
+from npukit.accel.interface import Engines, whole_cycles
 from npukit.accel.phases import with_phases
 from npukit.dump import dumped
 from npukit.errors import NpukitError
@@ -18,6 +19,7 @@ from npukit.net.net import CORE, Net, Op
 from npukit.net.passes.at_link import with_ends_at_link
 from npukit.net.passes.by_channel import with_filters_by_channel
 from npukit.net.passes.dead_channels import without_dead_channels
+from npukit.net.passes.lines import with_lines
 from npukit.net.passes.numbers import with_numbers_as_constants
 from npukit.net.passes.simplify import with_repeats_as_resizing, with_transposing_products
 from npukit.net.passes.states import with_states_in_place
@@ -43,10 +45,20 @@ class PassOptions:
     strict: bool = False
     chosen: TunedChoice = as_predicted
 
-    def is_taken(self, net: Net, op: Op) -> bool:
-        """True if an accelerator takes the op alone."""
+    def fastest(self, net: Net, op: Op) -> tuple[float, str]:
+        """The cycles and the name of the fastest accelerator that takes the op alone; infinite if there is none."""
         accelerators = (engine for name, engine in self.engines.items() if name != CORE and self.only in (None, name))
-        return any(each.refusal(net, op) is None for each in accelerators if not each.abilities.subgraphs)
+        takes = (each for each in accelerators if not each.abilities.subgraphs and each.refusal(net, op) is None)
+        return min(((whole_cycles(net, op, each), each.name) for each in takes), default=(inf, ""))
+
+    def cycles(self, net: Net, op: Op) -> float:
+        """The cycles of the fastest accelerator."""
+        return self.fastest(net, op)[0]
+
+    def faster(self, net: Net, op: Op, made: Net, instead: Op) -> str | None:
+        """The accelerator that computes `instead` faster than the core computes the op, or None."""
+        cycles, name = self.fastest(made, instead)
+        return name if cycles < whole_cycles(net, op, self.engines[CORE]) else None
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,7 @@ PLACING = (
     Pass("ends", lambda net, options: with_ends_at_link(net)),
     Pass("phases", lambda net, options: with_phases(net, options.engines, options.only)),
     Pass("groups", lambda net, options: with_groups_joined(net, options.engines, options.only)),
-    Pass("by-channel", lambda net, options: with_filters_by_channel(net, options.is_taken)),
+    Pass("by-channel", lambda net, options: with_filters_by_channel(net, options.cycles)),
     Pass(
         "place", lambda net, options: with_placed_ops(net, options.engines, options.only, slower_too=options.slower_too)
     ),
@@ -82,6 +94,7 @@ PLACING = (
         lambda net, options: with_patterns_of(net, options.engines, options.only, slower_too=options.slower_too),
     ),
     Pass("tables", lambda net, options: with_tables(net)),
+    Pass("lines", lambda net, options: with_lines(net, options.faster)),
     Pass("choices", lambda net, options: with_choices(net, options.engines, options.chosen)),
     Pass("strict", lambda net, options: refuse_cpu_ops(net) if options.strict else net),
     Pass("overlap", lambda net, options: in_overlapping_order(net, options.engines)),

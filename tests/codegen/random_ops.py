@@ -225,7 +225,8 @@ def select(bundle: Bundle) -> None:
     shape, _ = _image(bundle)
     alike = bundle.quantization()
     narrow = tuple(size if bundle.pick(0, 1) else 1 for size in shape)
-    condition, first = bundle.tensor(narrow, None, "bool"), bundle.activation((*shape[:2], 1, shape[3]), alike)
+    condition = bundle.tensor(narrow, None, ("bool", "int8")[bundle.pick(0, 1)])
+    first = bundle.activation((*shape[:2], 1, shape[3]), alike)
     bundle.inputs.append(condition)
     bundle.add(ops.Select(), condition, first, bundle.activation(shape, alike), quantization=alike)
 

@@ -1,4 +1,4 @@
-"""Maxima and sums over axes in integers: pools and means, equal to the definition or at most 1 from it."""
+"""Extremes and sums over axes in integers: pools and means, equal to the definition or at most 1 from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def spread(*shape: int) -> np.ndarray:
 
 @pytest.mark.parametrize("axes", [[1], [2, 3], [3], [1, 3]])
 @pytest.mark.parametrize("keeps", [0, 1])
-@pytest.mark.parametrize(("kind", "made"), [("ReduceMax", "max_pool"), ("ReduceMean", "mean")])
+@pytest.mark.parametrize(
+    ("kind", "made"), [("ReduceMax", "max_pool"), ("ReduceMin", "max_pool"), ("ReduceMean", "mean")]
+)
 def test_reductions_are_integer_ops(kind: str, made: str, axes: list[int], keeps: int, tmp_path: Path) -> None:
     graph = one(kind, axes=axes, keepdims=keeps)
     graph.quantized("r", 0.04, 9, "y")

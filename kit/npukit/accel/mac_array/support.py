@@ -137,12 +137,6 @@ def _exact_difference(net: Net, op: Op, _: Figures) -> str | None:
     return None if adds_exactly(net, op) else "a sum with a negative factor rounds some differences otherwise"
 
 
-def _no_filter(net: Net, op: Op, _: Figures) -> str | None:
-    held = [net.tensor(name) for name in op.inputs if name in net.constants]
-    alone = any(each.elements == prod(each.shape[-1:]) for each in held)
-    return "a product with a constant by channel is faster as a depthwise convolution, or a table" if alone else None
-
-
 def _small_product(net: Net, op: Op, _: Figures) -> str | None:
     shift = product_rescaling(net, op).shift
     return None if shift <= LARGEST_PRODUCT_SHIFT else f"its products are shifted left by {shift} bits"
@@ -170,7 +164,7 @@ _RULES: dict[type[Attributes], tuple[_Rule, ...]] = {
     Matmul: (_two_activations, _bounded_products),
     Add: (_same_shapes,),
     Subtract: (_same_shapes, _exact_difference),
-    Multiply: (_no_filter, _same_shapes, _small_product),
+    Multiply: (_same_shapes, _small_product),
     AveragePool: (_small_window, _same_scale),
     MaxPool: (_small_window, _same_scale),
     ResizeBilinear: (_blends_neighbours,),

@@ -22,7 +22,7 @@ from npukit.frontend.tflite.windows import activated, same_padding
 from npukit.net.limits import OPERANDS
 
 LEAST_NORM = 1e-6
-"""Smallest sum of squares in an L2 norm. TFLite replaces smaller sums by this number."""
+"""Smallest length of a row in an L2 norm of TFLite."""
 
 
 def _reshaped(emitter: Emitter, data: relax.Expr, shape: Sequence[int]) -> relax.Var:
@@ -200,10 +200,12 @@ def _take(emitter: Emitter, op: TfliteOp, data: int, indices: int, axis: int) ->
 
 
 def l2_normalization(emitter: Emitter, op: TfliteOp) -> None:
+    """A row divided by its length: an RMS norm with the gain 1 / sqrt(elements)."""
     data = emitter.real(op.inputs[0])
-    squares = emitter.emit(operators.sum(emitter.emit(operators.square(data)), [-1], True))
-    norm = emitter.emit(operators.sqrt(emitter.emit(operators.maximum(squares, relax.const(LEAST_NORM, "float32")))))
-    emitter.define_real(op.outputs[0], activated(op, emitter.emit(operators.divide(data, norm))))
+    size = emitter.shape(data)[-1]
+    gain = relax.const(np.full(size, size**-0.5, np.float32))
+    made = operators.nn.rms_norm(data, gain, axes=[-1], epsilon=LEAST_NORM**2 / size)
+    emitter.define_real(op.outputs[0], activated(op, emitter.emit(made)))
 
 
 LONGEST_PRODUCT = 128

@@ -13,8 +13,9 @@ from npukit.net.importer.assembly import AxesView, straight
 from npukit.net.importer.elementwise import requantized
 from npukit.net.importer.expressions import callee, constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
-from npukit.net.ops import ArgMax, Concat, MaxPool, Mean, Norm, Reshape
+from npukit.net.ops import ArgMax, Concat, Lookup, MaxPool, Mean, Norm, Reshape
 from npukit.net.ops.norm import NormConstants, norm_constants
+from npukit.net.tables import EVERY
 from npukit.net.tensor import Quantization, Tensor
 
 if TYPE_CHECKING:
@@ -59,8 +60,33 @@ def _kept(shape: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def largest(walk: Walk, site: Site) -> AxesView:
-    """Import a maximum over axes as pools of images whose windows cover the axes."""
-    view, axes = walk.activation(site.core.args[0]), _axes(walk, site)
+    """Import a maximum over axes."""
+    axes = _axes(walk, site)
+    found = _largest(walk, walk.activation(site.core.args[0]), axes)
+    return walk.settled(without_axes(walk, found, axes, site.shape), site)
+
+
+def smallest(walk: Walk, site: Site) -> AxesView:
+    """Import a minimum over axes: the negative of the largest negative."""
+    axes = _axes(walk, site)
+    found = _largest(walk, _negative(walk, walk.activation(site.core.args[0])), axes)
+    return walk.settled(without_axes(walk, _negative(walk, found), axes, site.shape), site)
+
+
+def _negative(walk: Walk, view: AxesView) -> AxesView:
+    """The negative numbers. Their integers are the complements: no value is lost."""
+    source, name = walk.assembly.tensors[view.name], walk.assembly.new_name(Lookup.kind)
+    if source.quantization is None or source.dtype != "int8":
+        raise NpukitError("it is a minimum of numbers beside int8")
+    table = walk.assembly.constant(f"{name}_table", (-1 - EVERY).astype(np.int8), None)
+    made = Quantization(source.quantization.scales, (-1 - source.quantization.zero_point,))
+    return AxesView(
+        walk.assembly.op(name, Lookup(), (view.name, table), Tensor(name, source.shape, "int8", made)), view.order
+    )
+
+
+def _largest(walk: Walk, view: AxesView, axes: set[int]) -> AxesView:
+    """A maximum over axes as pools of images whose windows cover the axes, which keep size 1."""
     if walk.assembly.tensors[view.name].dtype != "int8":
         raise NpukitError("it is a maximum of numbers beside int8")
     places = [place for place, axis in enumerate(view.order) if axis in axes]
@@ -78,8 +104,7 @@ def largest(walk: Walk, site: Site) -> AxesView:
         size //= window
         image = walk.assembly.derive(Reshape(), name, (1, outer * size, window, inner))
         name = walk.assembly.derive(MaxPool((1, window), (1, window)), image, (1, outer * size, 1, inner))
-    found = AxesView(walk.assembly.derive(Reshape(), name, _kept(shape, tuple(places))), view.order)
-    return walk.settled(without_axes(walk, found, axes, site.shape), site)
+    return AxesView(walk.assembly.derive(Reshape(), name, _kept(shape, tuple(places))), view.order)
 
 
 def without_axes(walk: Walk, view: AxesView, axes: set[int], shape: tuple[int, ...]) -> AxesView:
@@ -180,6 +205,7 @@ OPERATORS = {
     "concat": concat,
     "max": largest,
     "mean": mean,
+    "min": smallest,
     **dict.fromkeys(("nn.group_norm", "nn.instance_norm"), norm_of_groups),
     "nn.layer_norm": norm,
     "nn.rms_norm": norm,

@@ -205,3 +205,7 @@ def _evaluated(walk: Walk, core: Any, real: np.ndarray) -> np.ndarray:
         else:
             values[part] = FUNCTIONS[name](*(values[read] for read in _reads(walk, part)))
     return values[parts[-1]]
+
+
+OPERATORS = {"astype": lookup}
+"""A cast of bytes to real numbers is a table of its results, rounded like other functions of one number."""

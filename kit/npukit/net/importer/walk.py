@@ -88,6 +88,8 @@ class Walk:
         while found not in self._moved and callee(found) in MOVEMENTS:
             moves.append(found)
             found = resolve(moved_from(found, self.definitions), self.definitions)
+        if callee(found) == "astype" and found not in self._moved:
+            self._moved[found] = self._cast(found)
         view = self._dequantized(found) if callee(found) == "dequantize" else self._moved.get(found)
         for move in reversed(moves):
             view = view and MOVEMENTS[callee(move)](self, view, move)
@@ -114,6 +116,16 @@ class Walk:
         if stated != wanted:
             raise NpukitError(f"tensor {view.name} is quantised one way and dequantised another")
         return view
+
+    def _cast(self, call: Any) -> AxesView | None:
+        """The tensor behind a cast of bytes to real numbers: a dequantise with the scale 1."""
+        view, dtype = self.view(call.args[0]), dtype_of(call.args[0])
+        if view is None or (dtype_of(call), self.assembly.tensors[view.name].dtype) != ("float32", dtype):
+            return None
+        if dtype not in BYTES:
+            return None
+        named = AxesView(self.assembly.relabelled(view.name, _ANY), view.order)
+        return named if dtype == "int8" else self.converted(named, as_int8(_ANY, dtype), "int8")
 
     def activation(self, expression: Any) -> AxesView:
         """The int8 tensor behind a dequantised activation. Raises an error if there is none."""

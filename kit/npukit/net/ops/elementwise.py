@@ -69,7 +69,8 @@ class Maximum(Attributes):
 
 @dataclass(frozen=True)
 class Select(Attributes):
-    """inputs: a condition (bool), and two activations for true and false with the output's quantisation."""
+    """inputs: a condition (bool, or int8 with 0 for false), and two activations for true and false with the output's
+    quantisation."""
 
     kind: ClassVar[str] = "select"
 
@@ -107,8 +108,8 @@ def _read_and_made(net: Net, op: Op) -> None:
 def _select(net: Net, op: Op) -> Shape:
     condition, *operands = map(net.tensor, op.inputs)
     made = net.tensor(op.output)
-    if condition.dtype != "bool":
-        raise NpukitError(f"its condition {condition.name} is {condition.dtype}, not bool")
+    if condition.dtype not in ("bool", "int8"):
+        raise NpukitError(f"its condition {condition.name} is {condition.dtype}, not bool or int8")
     if any((each.dtype, each.quantization) != (made.dtype, made.quantization) for each in operands):
         raise NpukitError("its operands and its output are not quantised alike")
     return broadcast(net, op)

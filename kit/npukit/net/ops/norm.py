@@ -237,7 +237,10 @@ OPS = (
         ),
         operands=(3, 3),
         field=whole_rows,
-        names=names("", "GroupNormalization InstanceNormalization LayerNormalization MeanVarianceNormalization"),
+        names=names(
+            "L2_NORMALIZATION",
+            "GroupNormalization InstanceNormalization LayerNormalization MeanVarianceNormalization",
+        ),
         core_cycles=(30, 7, 260),
         uncut=lambda net, op: last_axis(net, op) if op.of(Norm).run else (),
         operand=_part,

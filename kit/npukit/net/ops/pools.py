@@ -160,7 +160,7 @@ def _of_pool(kind: type[AveragePool | MaxPool], reference: Reference, events: Wa
 
 
 _AVERAGES = names("AVERAGE_POOL_2D", "AveragePool GlobalAveragePool QLinearAveragePool QLinearGlobalAveragePool")
-_MAXIMA = names("MAX_POOL_2D REDUCE_MAX", "GlobalMaxPool MaxPool ReduceMax")
+_MAXIMA = names("MAX_POOL_2D REDUCE_MAX REDUCE_MIN", "GlobalMaxPool MaxPool ReduceMax ReduceMin")
 
 OPS = (
     _of_pool(AveragePool, average_pool, _events_of_average, names=_AVERAGES, core_cycles=(21, 7.3, 0)),

@@ -61,16 +61,16 @@ OPS = (
         products=lambda net, op: op.of(TvmCode).macs,
         names=names(
             "ADD_N ARG_MIN ATAN2 BROADCAST_TO CAST CONV_3D CONV_3D_TRANSPOSE CUMSUM EMBEDDING_LOOKUP EQUAL "
-            "FLOOR_DIV FLOOR_MOD GATHER GATHER_ND GREATER GREATER_EQUAL L2_NORMALIZATION LESS LESS_EQUAL "
+            "FLOOR_DIV FLOOR_MOD GATHER GATHER_ND GREATER GREATER_EQUAL LESS LESS_EQUAL "
             "LOCAL_RESPONSE_NORMALIZATION LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOG_SOFTMAX MIRROR_PAD "
-            "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 NOT_EQUAL ONE_HOT REDUCE_ALL REDUCE_ANY REDUCE_MIN "
+            "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 NOT_EQUAL ONE_HOT REDUCE_ALL REDUCE_ANY "
             "REDUCE_PROD SCATTER_ND SEGMENT_SUM SELECT SELECT_V2 SIGN SQUARED_DIFFERENCE TOPK_V2",
             "AffineGrid And ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Compress "
             "ConvInteger CumSum DeformConv DynamicQuantizeLinear Equal Expand Gather GatherElements GatherND "
             "GlobalLpPool Greater GreaterOrEqual GridSample Hardmax InstanceNormalization LRN LayerNormalization "
             "Less LessOrEqual LogSoftmax LpNormalization LpPool MatMulInteger MaxRoiPool MaxUnpool Mod "
             "NegativeLogLikelihoodLoss NonMaxSuppression NonZero Not OneHot Or Pow QLinearWhere RMSNormalization "
-            "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMin ReduceProd ReduceSumSquare RoiAlign Scatter "
+            "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceProd ReduceSumSquare RoiAlign Scatter "
             "ScatterElements ScatterND SoftmaxCrossEntropyLoss TopK Trilu Unique Where Xor",
         ),
         operand=_part_of_code,

@@ -29,7 +29,7 @@ LEAST_PIXELS = 32
 
 def with_tables(net: Net) -> Net:
     """The net in which the core looks up each function of one byte, or does nothing if no value changes."""
-    tables = {op.name: _table(net, op) for op in net.ops if op.engine == CORE and _has_table(net, op)}
+    tables = {op.name: results_of_bytes(net, op) for op in net.ops if op.engine == CORE and _has_table(net, op)}
     net = _with(net, {op.name: (op.inputs[_place(net, op)], tables[op.name]) for op in net.ops if op.name in tables})
     net = _joined(net)
     return without_unread_constants(net.with_ops(tuple(_unless_same(net, op) for op in net.ops)))
@@ -100,8 +100,8 @@ def _place(net: Net, op: Op) -> int:
     return next(place for place, name in enumerate(op.inputs) if name not in net.constants)
 
 
-def _table(net: Net, op: Op) -> np.ndarray:
-    """The op's results of all bytes, as cases of one element, or of one pixel."""
+def results_of_bytes(net: Net, op: Op) -> np.ndarray:
+    """The results of all bytes of an elementwise op: [256], or [channels, 256] with constants by channel."""
     given = net.tensor(op.inputs[_place(net, op)])
     channels = 1 if _of_numbers(net, op) else given.shape[-1]
     limits = np.iinfo(given.dtype)

@@ -68,7 +68,12 @@ def maximum(tile: Tile, *arrays: Pointed) -> None:
 def select_op(tile: Tile, *arrays: Pointed) -> None:
     """Select elements. In place, the last operand is the output's own memory."""
     *given, output = arrays
-    _each(tile, (*given, *([output] if len(given) < len(tile.op.inputs) else []), output), select)
+    is_bool = tile.inputs[0].tensor.dtype == "bool"
+
+    def element(condition: Expr, yes: Expr, no: Expr) -> Expr:
+        return select(condition if is_bool else condition != 0, yes, no)
+
+    _each(tile, (*given, *([output] if len(given) < len(tile.op.inputs) else []), output), element)
 
 
 def prelu(tile: Tile, *arrays: Pointed) -> None:
