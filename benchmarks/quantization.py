@@ -2,9 +2,11 @@
 
 python benchmarks/quantization.py digits                # needs scikit-learn: tests on the example's test split
 python benchmarks/quantization.py kws FOLDER_OF_MODELS  # official samples of MLPerf Tiny: tests on the other 900
-python benchmarks/quantization.py target FOLDER         # each MODEL with MODEL.npz: decibels and cycles
+python benchmarks/quantization.py target FOLDER         # decibels and cycles of float models
 
-`shapes.json` in the folder of `target` may close open shapes: {MODEL: {INPUT: SHAPE}}.
+`target` measures the models of FOLDER with calibration data MODEL.npz beside them, the float models of MLPerf Tiny in
+FOLDER with the samples of the int8 models, and the zoo's models in FOLDER (`benchmarks/zoo/zoo.py`) with random inputs
+from a fixed seed: all float models of packages, and each second exported model by name, in its first format.
 """
 
 from __future__ import annotations
@@ -14,13 +16,20 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 import numpy as np
 from benchmarks.state import commit
+from benchmarks.zoo.exporters.models import listed
+from benchmarks.zoo.zoo import collected
+from benchmarks.zoo.zoo_model import MESH, RUNTIMES, Given, apart, drawn
 
 from npukit import api
 from npukit.errors import NpukitError
@@ -72,16 +81,62 @@ def nets(model: Path, calibrating: np.ndarray) -> Iterator[tuple[str, Net]]:
 
 PLAIN, CLEAR = -1e9, 3.0
 """A target that every network reaches, and decibels above a target from which no other network is searched for."""
+CYCLES, CASES, SECONDS = 1.3, 16, 300
+"""Most cycles relative to plain int8, random calibration cases, and the time limit of a model in seconds."""
 RESULTS = Path(__file__).with_name("quantized.json")
+EXPORTED = Path(__file__).parent / "zoo/exporters/exported.toml"
+MLPERF_TINY = {
+    "ad01_fp32.tflite": "ad01_int8",
+    "kws_ref_model_float32.tflite": "kws_ref_model",
+    "pretrainedResnet_float32.tflite": "pretrainedResnet_quant",
+    "vww_96_float32.tflite": "vww_96_int8",
+}
+"""The int8 networks whose samples a float model takes."""
 
 
-def fitted(model: Path, target: float, shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Sample:
+    """A float model of the set, and its calibration data: a file, or the int8 inputs of a network, or random."""
+
+    name: str
+    given: Given
+    data: Path | None = None
+
+    def cases(self) -> dict[str, np.ndarray]:
+        """The calibration data, by input."""
+        if self.data is None:
+            inputs, random = RUNTIMES[self.given.path.suffix](self.given).inputs, np.random.default_rng(8)
+            inputs = [each for each in inputs if each.name not in self.given.values]
+            cases = [[drawn(each, {}, random) for each in inputs] for _ in range(CASES)]
+            return {f"in{place}": np.stack(column) for place, column in enumerate(zip(*cases, strict=True))}
+        data = np.load(self.data)
+        if "in0_scale" not in data:
+            return dict(data)
+        return {"in0": ((data["in0"].astype(np.float32) - data["in0_zp"]) * data["in0_scale"]).astype(np.float32)}
+
+
+def samples(folder: Path) -> Iterator[Sample]:
+    """The models of the set in a folder."""
+    for model in sorted(each for each in folder.iterdir() if each.suffix in RUNTIMES):
+        beside = (model.with_suffix(f"{model.suffix}.npz"), model.with_suffix(".cal.npz"))
+        data = [*beside, *(folder / f"{int8}.npz" for file, int8 in MLPERF_TINY.items() if file == model.name)]
+        yield from (Sample(model.name, Given(model, target=MESH), each) for each in data if each.exists())
+    for model in collected(folder):
+        yield Sample(model.title, Given(model.file, model.shapes, model.values, target=MESH))
+    listed_all = listed(tomllib.loads(EXPORTED.read_text(encoding="utf-8"))["group"])
+    files = {f"{each.package}/{each.name}": each.formats[0] for each in reversed(list(listed_all))}
+    for name in sorted(files)[::2]:
+        file = folder / "exported" / f"{name}.{files[name]}"
+        if file.exists():
+            yield Sample(f"{name}.{files[name]}", Given(file, target=MESH))
+
+
+def fitted(sample: Sample, data: Path, target: float) -> dict[str, Any]:
     """Decibels on cases held back, predicted cycles and steps of a network with a target; the reason of a refusal."""
-    sizes: Any = tuple((name, tuple(shape)) for name, shape in shapes.items())
-    options = Options(calibration=model.with_name(f"{model.name}.npz"), target_db=target, input_shapes=sizes)
+    options = replace(sample.given.options, calibration=data, target_db=target)
     begun = process_time()
     try:
-        told = api.fit(model, options=options)
+        told = api.fit(sample.given.path, options=options)
     except NpukitError as error:
         reached = re.search(r"in int8 is ([-\d.]+) dB", error.message)
         found: dict[str, Any] = {"db": float(reached[1])} if reached else {"why": error.message}
@@ -91,16 +146,20 @@ def fitted(model: Path, target: float, shapes: Mapping[str, Sequence[int]]) -> d
     return {"db": reached["db"], "cycles": cycles, "steps": list(reached["steps"]), "seconds": seconds}
 
 
-def measured(model: Path, shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+def measured(sample: Sample) -> dict[str, Any]:
     """A model in plain int8, and with the target."""
-    plain, target = fitted(model, PLAIN, shapes), Options().target_db
-    found = plain if plain.get("db", PLAIN) >= target + CLEAR else fitted(model, target, shapes)
-    return {"model": model.name, "plain": plain, "found": found}
+    sample = replace(sample, given=sample.given.of(RUNTIMES[sample.given.path.suffix](sample.given)))
+    with tempfile.TemporaryDirectory() as scratch:
+        data: Any = Path(scratch) / "calibration.npz"
+        np.savez(data, **sample.cases())  # pyright: ignore[reportArgumentType]
+        plain, target = fitted(sample, data, PLAIN), Options().target_db
+        enough = "why" in plain or plain["db"] >= target + CLEAR
+        return {"plain": plain, "found": plain if enough else fitted(sample, data, target)}
 
 
 def row(given: Mapping[str, Any]) -> str:
     """The row of a model: decibels and cycles in plain int8 and of the found network."""
-    plain, found = given["plain"], given["found"]
+    plain, found = given["plain"], given.get("found", {})
     if "why" in plain:
         return f"| {given['model']} | {plain['why']} | | | | |"
     times = f"{found['cycles'] / plain['cycles']:.2f}" if "cycles" in found else "missed"
@@ -111,18 +170,27 @@ def row(given: Mapping[str, Any]) -> str:
 
 
 def targets(folder: Path, only: str, *, write: bool) -> None:
-    """Measures the models of a folder, and prints a row for each."""
-    sizes, results = folder / "shapes.json", dict[str, Any]()
-    shapes = json.loads(sizes.read_text(encoding="utf-8")) if sizes.exists() else {}
-    for model in sorted(each for each in folder.iterdir() if each.suffix in (".onnx", ".tflite", ".pt2")):
-        if not re.search(only, model.name):
+    """Measures the models of a folder, and prints a row for each and the share within the limits."""
+    results = dict[str, Any]()
+    for sample in (each for each in samples(folder) if re.search(only, each.name)):
+        ended: dict[str, Any] = {"plain": {"why": f"it dies, or is not done after {SECONDS} s"}}
+        found = next(iter(apart(partial(measured, sample), SECONDS)), ended)
+        if "quantised already" in found["plain"].get("why", ""):
             continue
-        results[model.name] = measured(model, shapes.get(model.name, {}))
-        print(row(results[model.name]), flush=True)
+        results[sample.name] = {"model": sample.name, **found, "at": commit()}
+        print(row(results[sample.name]), flush=True)
         if write:
             known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-            known[model.name] = {**results[model.name], "at": commit()}
-            RESULTS.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8")
+            kept = dict(sorted({**known, sample.name: results[sample.name]}.items()))
+            RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    print(share(results.values()))
+
+
+def share(results: Iterable[Mapping[str, Any]]) -> str:
+    """The number of models that reach the target within the cycles, among the models that plain int8 serves."""
+    judged = [each for each in results if "why" not in each["plain"]]
+    good = [each for each in judged if each["found"].get("cycles", inf) <= CYCLES * each["plain"]["cycles"]]
+    return f"{len(good)} of {len(judged)} models reach the target within {CYCLES} times the cycles of plain int8"
 
 
 def main() -> None:

@@ -106,6 +106,14 @@ class Given:
     def options(self) -> Options:
         return Options(input_shapes=tuple(self.said.items()), pes=TARGETS[self.target][1])
 
+    def of(self, runtime: Any) -> Given:
+        """The statements about inputs that the model has."""
+        names = {each.name for each in runtime.inputs}
+        shapes, values = (
+            {name: said for name, said in all_.items() if name in names} for all_ in (self.shapes, self.values)
+        )
+        return replace(self, shapes=shapes, values=values)
+
     def taken(self, runtime: Any, case: Arrays) -> Arrays:
         """The values of the inputs that the network takes, without inputs replaced by constants."""
         return [value for each, value in zip(runtime.inputs, case, strict=True) if each.name not in self.values]
@@ -283,11 +291,7 @@ def examined(given: Given) -> Found:
 
 def _examine(given: Given, found: Found) -> None:
     runtime = RUNTIMES[given.path.suffix](given)
-    names = {each.name for each in runtime.inputs}
-    shapes, values = (
-        {name: said for name, said in all_.items() if name in names} for all_ in (given.shapes, given.values)
-    )
-    given = replace(given, shapes=shapes, values=values)
+    given = given.of(runtime)
     random = np.random.default_rng(7)
     cases = [[drawn(each, given.values, random) for each in runtime.inputs] for _ in range(CASES)]
     if given.target == REFERENCE:
