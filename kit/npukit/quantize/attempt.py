@@ -172,7 +172,7 @@ class FloatModel:
             places, steps = self.points.in_order(), self.steps(treatment)
             for chain in self.chains:
                 if places.index(chain.first) in treatment.twice:
-                    made |= twice(self.points, chain, steps[chain.first].scale, made)
+                    made |= twice(self.points, chain, steps, made)
         return made
 
     def steps(self, treatment: Treatment) -> dict[Any, Quantization]:
@@ -189,8 +189,9 @@ class FloatModel:
         steps, order = self.steps(treatment) if treatment.twice else {}, self.points.in_order()
         for chain in self.chains if treatment.twice else ():
             if order.index(chain.first) in treatment.twice:
-                side = steps[chain.first].scale / 4
+                side = 0.0
                 for each in filter(ranges.__contains__, chain.between):
+                    side = steps[each].scale / 4 if each in chain.products else side
                     ranges[each] = ObservedRange(ranges[each].low - side, ranges[each].high + side).steady
         return ranges
 

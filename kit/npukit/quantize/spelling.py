@@ -64,7 +64,7 @@ def _pool1d(name: str) -> Spell:
             bool(attributes.count_include_pad),
         )
         pooled = builder.normalize(pooled)
-        spelled = _average(builder, pooled) if name == "avg_pool2d" else None
+        spelled = AVERAGE(builder, pooled) if name == "avg_pool2d" else None
         return operators.squeeze(builder.emit(pooled if spelled is None else spelled), [2])
 
     return spell
@@ -89,6 +89,15 @@ def _average(builder: relax.BlockBuilder, call: Any) -> Any:
     data = builder.emit(operators.nn.pad(call.args[0], [0, 0, 0, 0, top, bottom, left, right]))
     sizes = (_numbers(field) for field in (attributes.pool_size, attributes.strides))
     return operators.nn.avg_pool2d(data, *sizes, (0, 0, 0, 0), _numbers(attributes.dilation))
+
+
+def _average_of_all(builder: relax.BlockBuilder, call: Any) -> Any:
+    """An average over whole images becomes a mean, which has a scale of its own."""
+    del builder
+    shape, layout = shape_of(call.args[0]), str(call.attrs.layout)
+    axes = [layout.index(axis) for axis in "HW"]
+    whole = [shape[axis] for axis in axes] == _numbers(call.attrs.pool_size) and not any(_numbers(call.attrs.padding))
+    return operators.mean(call.args[0], axes, keepdims=True) if whole else None
 
 
 def _largest(builder: relax.BlockBuilder, call: Any) -> Any:
@@ -138,6 +147,7 @@ def _first(*spells: Spell) -> Spell:
     return lambda builder, call: next((found for each in spells if (found := each(builder, call)) is not None), None)
 
 
+AVERAGE = _first(_average, _average_of_all)
 NORM, RMS_NORM = "nn.layer_norm", "nn.rms_norm"
 
 
@@ -290,7 +300,7 @@ SPELLINGS: Mapping[str, Spell] = {
     "max": _largest,
     "multiply": _first(normalized, scaled),
     "nn.avg_pool1d": _pool1d("avg_pool2d"),
-    "nn.avg_pool2d": _average,
+    "nn.avg_pool2d": AVERAGE,
     "nn.conv1d": _conv1d,
     "nn.max_pool1d": _pool1d("max_pool2d"),
     "nn.softmax": _softmax,

@@ -14,11 +14,12 @@ from tvm import relax
 from tvm.ir import Call, IRModule
 
 from npukit.net.importer.expressions import callee, shape_of
+from npukit.net.tensor import Quantization
 from npukit.quantize.canonical import foldable, weight_axis
 from npukit.quantize.function import constant, make_call, outputs, rewritten, substituted, variables
 from npukit.quantize.points import Points
 
-OF_CHANNELS = ("nn.max_pool2d", "nn.avg_pool2d", "nn.pad")
+OF_CHANNELS = ("nn.max_pool2d", "nn.avg_pool2d", "mean", "nn.pad")
 """Operators computing each channel from the channel of the input."""
 
 Constants = Mapping[Any, np.ndarray]
@@ -27,13 +28,16 @@ Constants = Mapping[Any, np.ndarray]
 
 @dataclass(frozen=True)
 class Chain:
-    """`first`: the quantised result of the linear op `product`. `readers`: the linear ops at the end. `between`: the
-    results in the chain, `first` included. Two results can take a channel's place."""
+    """`products`: the quantised results of a linear op and of depthwise ones after it, and their products. `readers`:
+    the linear ops at the end. `between`: the results in the chain. Two results can take a channel's place."""
 
-    first: Any
-    product: Any
+    products: Mapping[Any, Any]
     readers: tuple[Any, ...]
     between: tuple[Any, ...]
+
+    @property
+    def first(self) -> Any:
+        return next(iter(self.products))
 
 
 def chains(points: Points) -> Iterator[Chain]:
@@ -42,16 +46,33 @@ def chains(points: Points) -> Iterator[Chain]:
     for variable, value in points.values.items():
         for read in variables(value):
             readers.setdefault(read, []).append(variable)
-    ends = {*outputs(points.module)}
-    for first in points.in_order():
-        product = _product(points, first)
-        found = None if product is None else _followed(points, first, readers, ends)
+    products = {each: _product(points, each) for each in points.in_order()}
+    results = {product: each for each, product in products.items() if product is not None}
+    for first, product in products.items():
+        if (
+            product is None
+            or channels_read(points.values[product], channel_axis_of(points.values[product])) != TOGETHER
+        ):
+            continue
+        axis = channel_axis_of(points.values[product])
+        found = _followed(
+            points, first, readers, {each: results[each] for each in results if _keeps(points, each, axis)}
+        )
         if found is not None:
-            (last, between), axis = found, channel_axis_of(points.values[product])
+            last, between = found
+            inner = {each: products[each] for each in between if products.get(each) is not None}
             read = [channels_read(points.values[each], axis) for each in last]
-            padded = any(pads_channels(points.values[each], axis) for each in between)
-            if all(each == TOGETHER for each in read) and points.inside(points.core(first)) is not None and not padded:
-                yield Chain(first, product, tuple(last), tuple(between))
+            changed = any(changes_channels(points.values[each], axis) for each in between)
+            biased = all(points.inside(points.core(each)) is not None for each in inner)
+            if all(each == TOGETHER for each in read) and biased and not changed:
+                yield Chain(inner, tuple(last), tuple(between))
+
+
+def _keeps(points: Points, linear: Any, axis: int) -> bool:
+    """True for a depthwise convolution with a result for each channel."""
+    call = points.values[linear]
+    alone = channels_read(call, axis) == BY_ITSELF and shape_of(call)[axis] == shape_of(call.args[0])[axis]
+    return alone and shape_of(call)[axis] > 1
 
 
 TOGETHER, BY_ITSELF = "summed", "single"
@@ -68,8 +89,11 @@ def channels_read(call: Any, axis: int) -> str:
     return TOGETHER if groups == 1 else BY_ITSELF if groups == shape_of(call.args[0])[axis] else ""
 
 
-def pads_channels(call: Any, axis: int, ends: int = 2) -> bool:
-    """True for padding before the channels or, with both ends, behind them."""
+def changes_channels(call: Any, axis: int, ends: int = 2) -> bool:
+    """True for padding before the channels or, with both ends, behind them, and for a mean that does not keep them."""
+    if callee(call) == "mean":
+        rank, axes = len(shape_of(call.args[0])), call.attrs.axis
+        return axes is None or not bool(call.attrs.keepdims) or axis in [int(each) % rank for each in axes]
     return callee(call) == "nn.pad" and any(map(int, call.attrs.pad_width[2 * axis : 2 * axis + ends]))
 
 
@@ -90,10 +114,11 @@ def _activations(points: Points, first: Any) -> Iterator[Any]:
 
 
 def _followed(
-    points: Points, first: Any, readers: Mapping[Any, list[Any]], ends: set[Any]
+    points: Points, first: Any, readers: Mapping[Any, list[Any]], passed: Mapping[Any, Any]
 ) -> tuple[list[Any], list[Any]] | None:
-    """The linear readers, and all results before them; None if another op reads a result between."""
-    last, between, todo = dict[Any, None](), dict[Any, None](), [first]
+    """The linear readers, and all results before them; None if another op reads a result between. `passed`: results of
+    linear ops that the chain goes through."""
+    last, between, todo, ends = dict[Any, None](), dict[Any, None](), [first], outputs(points.module)
     while todo:
         variable = todo.pop(0)
         between[variable] = None
@@ -101,7 +126,9 @@ def _followed(
             return None
         for reader in readers[variable]:
             value = points.values[reader]
-            if foldable(value):
+            if reader in passed:
+                todo.append(passed[reader])
+            elif foldable(value):
                 last[reader] = None
             elif _by_element(points, reader, first) or callee(value) in OF_CHANNELS:
                 todo += [] if reader in between else [reader]
@@ -115,17 +142,19 @@ def _by_element(points: Points, variable: Any, first: Any) -> bool:
     return not points.leaf(variable).same_as(variable) or not points.core(variable).same_as(variable)
 
 
-def twice(points: Points, chain: Chain, step: float, known: Constants) -> Constants:
+def twice(points: Points, chain: Chain, steps: Mapping[Any, Quantization], known: Constants) -> Constants:
     """The constants for two results a channel, a quarter step below and a quarter step above. The mean of both
     integers has half the step. The readers' weights are halved, a quarter step above and below, for the same reason."""
-    call, weights = points.values[chain.product], weights_of(points, chain.product, known)
-    axis = weight_axis(call, weights.ndim)
-    bias = _bias(points, chain, known)
-    assert bias
-    made = {chain.product: np.repeat(weights, 2, axis)}
-    sides = np.tile([-step / 4, step / 4], weights.shape[axis])
-    doubled = np.repeat(bias[1], 2, int(np.argmax(bias[1].shape)))
-    made[bias[0]] = doubled + sides.reshape(doubled.shape)
+    made, before = dict[Any, np.ndarray](), 0.0
+    for result, product in chain.products.items():
+        weights = weights_of(points, product, known)
+        axis, core, step = weight_axis(points.values[product], weights.ndim), points.core(result), steps[result].scale
+        bias = known.get(core, constant(points.values[core].args[1]))
+        made[product] = np.repeat(weights, 2, axis)
+        shifts = step / 4 - before * weights.sum(tuple(each for each in range(weights.ndim) if each != axis))
+        sides = np.stack([-shifts, shifts], -1).ravel()
+        doubled = np.repeat(bias, 2, int(np.argmax(bias.shape)))
+        made[core], before = doubled + sides.reshape(doubled.shape), step / 4
     for reader in chain.readers:
         weights = weights_of(points, reader, known)
         axis = input_axis(points.values[reader])
@@ -151,23 +180,27 @@ def with_constants(module: IRModule, made: Constants) -> tuple[IRModule, dict[An
         given = value
         if variable in made and isinstance(value, Call):
             new = relax.const(np.ascontiguousarray(made[variable], np.float32))
-            given = make_call(value.op, [value.args[0], new], value.attrs, value.ty_args)
+            given = _with_weights(value, new)
         known[variable] = builder.emit(substituted(given, known), variable.name)
 
     ends = outputs(module)
     return rewritten(module, emit, lambda _: [known.get(end, end) for end in ends]), known
 
 
+def _with_weights(call: Any, weights: Any) -> Any:
+    """The linear op with other weights. A depthwise convolution has as many groups as weights."""
+    given = call.attrs
+    if callee(call) != "nn.conv2d" or int(given.groups) == 1:
+        return make_call(call.op, [call.args[0], weights], given, call.ty_args)
+    axis = weight_axis(call, len(shape_of(call.args[1])))
+    groups = int(given.groups) * constant(weights).shape[axis] // shape_of(call.args[1])[axis]
+    sizes = ([int(each) for each in numbers] for numbers in (given.strides, given.padding, given.dilation))
+    layouts = given.data_layout, given.kernel_layout, given.out_layout
+    return relax.op.nn.conv2d(call.args[0], weights, *sizes, groups, *layouts)
+
+
 def weights_of(points: Points, linear: Any, known: Constants) -> np.ndarray:
     return known[linear] if linear in known else constant(points.values[linear].args[1])
-
-
-def _bias(points: Points, chain: Chain, known: Constants) -> tuple[Any, np.ndarray] | None:
-    """The sum of product and bias, and the bias."""
-    core = points.core(chain.first)
-    if points.inside(core) is None:
-        return None
-    return core, known[core] if core in known else constant(points.values[core].args[1])
 
 
 def input_axis(call: Any) -> int:

@@ -20,14 +20,14 @@ from npukit.quantize.target.chains import (
     TOGETHER,
     Constants,
     along,
+    changes_channels,
     channel_axis_of,
     channels_read,
     input_axis,
-    pads_channels,
     weights_of,
 )
 
-SCALABLE = ("nn.relu", "nn.leakyrelu", "abs", "negative", "nn.max_pool2d", "nn.avg_pool2d")
+SCALABLE = ("nn.relu", "nn.leakyrelu", "abs", "negative", "nn.max_pool2d", "nn.avg_pool2d", "mean")
 """Operators scaling each channel of the result as the channel of the input, for factors above zero."""
 OF_EQUALS = ("add", "subtract", "maximum", "minimum")
 """Operators scaling each channel of the result as the channels of both inputs."""
@@ -123,7 +123,7 @@ def _is_whole(points: Points, group: TiedChannels) -> bool:
     axis, inner = group.axis(points), (points.values[each] for each in group.results)
     alike = {channel_axis_of(points.values[each]) for each in group.products}
     read = all(channels_read(points.values[each], axis) for each in group.readers)
-    return len(alike) == 1 and read and not any(pads_channels(each, axis, ends=1) for each in inner)
+    return len(alike) == 1 and read and not any(changes_channels(each, axis, ends=1) for each in inner)
 
 
 def factors_of(peaks: np.ndarray, power: float) -> np.ndarray:

@@ -28,6 +28,8 @@ POWERS = (0.0, 0.5, 0.75, 1.0)
 """Powers of the channels' factors to try."""
 OF_ERRORS = (2.0, 3.0)
 """Powers of the errors, for the choice of ranges."""
+SHARES_TRIED = (0.85, 0.7, 0.55, 0.45, 0.35, 0.25, 0.17, 0.1)
+"""Shares of a range to try, one after the other while the noise of the outputs falls."""
 GAIN_DB = 0.3
 """Least gain of a treatment."""
 MARGIN_DB = 0.5
@@ -120,7 +122,13 @@ def _search(found: _Found) -> None:
     simulation, treatments = Simulation(found.model), _treatments(found.model, found.attempt.treatment)
     noises = [(simulation.noise(_rounded(simulation, each)), each) for each in treatments]
     noises.sort(key=lambda pair: pair[0].scores)
-    if any(found.tried(each) for _, each in noises[:MOST_TREATED]) or not simulation.runs:
+    if simulation.runs(len(simulation.scales)):
+        treatment = _with_shares(simulation, noises[0][1])
+        noises = sorted(
+            [(simulation.noise(_rounded(simulation, treatment)), treatment), *noises], key=lambda pair: pair[0].scores
+        )
+    results = len(found.model.points.quantised)
+    if any(found.tried(each) for _, each in noises[:MOST_TREATED]) or not simulation.runs(results):
         return
     noise, treatment = noises[0]
     steps = sorted(_steps(simulation, treatment, noise), key=lambda step: -step.noise / step.cost)
@@ -140,6 +148,26 @@ def _treatments(model: FloatModel, plain: Treatment) -> list[Treatment]:
         more = (replace(treatment, ranges=least_errors(counts, each)) for each in OF_ERRORS)
         found += [each for each in (treatment, *more) if each not in found]
     return found
+
+
+def _with_shares(simulation: Simulation, treatment: Treatment) -> Treatment:
+    """The treatment with the shares of ranges that have the least noise of the outputs, each scale alone."""
+    model, shares = simulation.model, dict[int, float]()
+    changed, order = model.constants(treatment), model.points.in_order()
+    for places in simulation.scales:
+
+        def noise(share: float, places: Sequence[int] = places) -> float:
+            steps = model.steps(replace(treatment, ranges=dict.fromkeys(places, share)))
+            results = {order[place]: steps[order[place]] for place in places}
+            return simulation.noise(Rounded(results, (), changed)).scores
+
+        least, best = noise(1), 1.0
+        for share in SHARES_TRIED:
+            if (found := noise(share)) >= least:
+                break
+            least, best = found, share
+        shares |= dict.fromkeys(places, best) if best < 1 else {}
+    return replace(treatment, ranges=shares)
 
 
 def _rounded(simulation: Simulation, treatment: Treatment) -> Rounded:
@@ -168,7 +196,9 @@ def _steps(simulation: Simulation, treatment: Treatment, whole: Noise) -> Iterat
             yield Remedy(noise([result]), cost, partial(_in_float, tail))
         elif chain:
             less = noise(filter(steps.__contains__, chain.between), chain.readers) * (1 - KEPT_BY_TWICE)
-            yield Remedy(less, sum(map(simulation.products, [chain.product, *chain.readers])), partial(_twice, place))
+            yield Remedy(
+                less, sum(map(simulation.products, [*chain.products.values(), *chain.readers])), partial(_twice, place)
+            )
 
 
 def _twice(place: int, treatment: Treatment) -> Treatment:

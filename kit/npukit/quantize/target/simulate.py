@@ -12,6 +12,7 @@ import numpy as np
 from tvm import relax, te
 from tvm.ir import Call
 
+from npukit.frontend.recurrent import group
 from npukit.net.importer.expressions import callee, shape_of
 from npukit.net.tensor import Quantization
 from npukit.quantize.attempt import FloatModel, terms
@@ -31,8 +32,8 @@ FINE = 2.0**-20
 """Step of a tensor that is not rounded, relative to its range."""
 BEYOND = 3e38
 """An input range without an end, as a number."""
-RUNS, PRODUCTS_A_RESULT, MOST_PRODUCTS = 16, 100_000, 16_000_000_000
-"""Simulations besides one for each result, the work of a result in products of weights, and the work of all
+RUNS, PRODUCTS_A_RESULT, MOST_PRODUCTS = 16, 50_000, 16_000_000_000
+"""Simulations besides one for each scale or result, the work of a result in products of weights, and the work of all
 simulations. Large networks have fewer cases, and the largest no search by single results."""
 CASES_SIMULATED = 24
 
@@ -110,15 +111,21 @@ class Simulation:
         return prod(shape_of(call)) * terms(call)
 
     @cached_property
-    def runs(self) -> int:
-        """The cases cheap enough for the simulations of all results."""
-        results = len(self.points.quantised)
-        work = sum(map(self.products, self.linear)) + PRODUCTS_A_RESULT * results
-        return MOST_PRODUCTS // (work * (RUNS + results))
+    def scales(self) -> list[list[int]]:
+        """The places of results with a scale in common, for each scale."""
+        found = dict[str, list[int]]()
+        for place, each in enumerate(self.points.in_order()):
+            found.setdefault(group(each.name) or str(place), []).append(place)
+        return list(found.values())
+
+    def runs(self, simulations: int) -> int:
+        """The cases cheap enough for a number of simulations."""
+        work = sum(map(self.products, self.linear)) + PRODUCTS_A_RESULT * len(self.points.quantised)
+        return MOST_PRODUCTS // (work * (RUNS + simulations))
 
     @cached_property
     def _cases(self) -> list[int]:
-        return self.model.calibrating[: min(max(self.runs, 1), CASES_SIMULATED)]
+        return self.model.calibrating[: min(max(self.runs(len(self.scales)), 1), CASES_SIMULATED)]
 
     def _outputs(self, rounded: Rounded) -> Iterator[list[np.ndarray]]:
         settings = self._settings(rounded)
