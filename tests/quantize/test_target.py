@@ -176,6 +176,29 @@ def test_twice_the_steps_are_closer(tmp_path: Path, kind: str, gain_db: float) -
     assert gain > gain_db
 
 
+def test_twice_the_steps_pass_through_a_depthwise_convolution(tmp_path: Path) -> None:
+    """Its channels keep a single result each, as the MAC array computes them."""
+    nodes = [
+        node("Conv", "x first firsts", "h"),
+        node("Relu", "h", "r"),
+        node("Conv", "r each eachs", "d", group=4 * CHANNELS, pads=[1, 1, 1, 1]),
+        node("Relu", "d", "s"),
+        node("Conv", "s last lasts", "y"),
+    ]
+    count, random = 4 * CHANNELS, np.random.default_rng(1).standard_normal((2, 4 * CHANNELS)).astype(np.float32)
+    random[:, ::16] *= 12  # few large channels take most of the range
+    shapes = {"first": (count, 3, 1, 1), "each": (count, 1, 3, 3), "last": (CHANNELS, count, 1, 1)}
+    constants = {name: weights(*shape, seed=seed) for seed, (name, shape) in enumerate(shapes.items(), 1)}
+    biases = {"firsts": random[0], "eachs": random[1], "lasts": np.zeros(CHANNELS, np.float32)}
+    model = model_of(saved(tmp_path, (1, 3, 8, 8), nodes, **constants, **biases), noise(1, 3, 8, 8))
+    (chain,) = model.chains
+    treatment = Treatment(twice=frozenset({model.points.in_order().index(chain.first)}))
+    found = model.attempt(treatment).net
+    (depthwise,) = [op for op in found.ops if op.attributes.kind == "depthwise_conv2d"]
+    assert [found.tensor(name).shape[-1] for name in (depthwise.inputs[0], depthwise.output)] == [2 * count, 2 * count]
+    assert model.reached(found) > model.reached(model.attempt(Treatment()).net) + 1.5
+
+
 def model_of(path: Path, cases: np.ndarray) -> FloatModel:
     return FloatModel(import_model(path), "model", Calibration((cases,)), 0.0, unchanged, ())
 

@@ -19,6 +19,7 @@ from npukit.quantize.canonical import foldable, weight_axis
 from npukit.quantize.function import constant, make_call, outputs, rewritten, substituted, variables
 from npukit.quantize.points import Points
 
+operators: Any = relax.op.nn
 OF_CHANNELS = ("nn.max_pool2d", "nn.avg_pool2d", "mean", "nn.pad")
 """Operators computing each channel from the channel of the input."""
 
@@ -194,9 +195,9 @@ def _with_weights(call: Any, weights: Any) -> Any:
         return make_call(call.op, [call.args[0], weights], given, call.ty_args)
     axis = weight_axis(call, len(shape_of(call.args[1])))
     groups = int(given.groups) * constant(weights).shape[axis] // shape_of(call.args[1])[axis]
-    sizes = ([int(each) for each in numbers] for numbers in (given.strides, given.padding, given.dilation))
-    layouts = given.data_layout, given.kernel_layout, given.out_layout
-    return relax.op.nn.conv2d(call.args[0], weights, *sizes, groups, *layouts)
+    window, layouts = (given.strides, given.padding, given.dilation), (given.data_layout, given.kernel_layout)
+    strides, padding, dilation = ([int(each) for each in numbers] for numbers in window)
+    return operators.conv2d(call.args[0], weights, strides, padding, dilation, groups, *layouts, given.out_layout)
 
 
 def weights_of(points: Points, linear: Any, known: Constants) -> np.ndarray:
