@@ -38,7 +38,7 @@ def part_made(net: Net, given: np.ndarray, output: Box) -> np.ndarray:
     """The output of a part's code, run on the part's share of the input."""
     found, op = rows_of(net, net.ops[0]), net.ops[0]
     assert found is not None
-    (box,) = needs(net, op, output)
+    (box,) = set(needs(net, op, output))
     assert box == found.box("p0", output)
     assert isinstance(op.attributes, TvmCode)
     code = part_of(op.attributes.code, found, output)
@@ -50,25 +50,30 @@ def part_made(net: Net, given: np.ndarray, output: Box) -> np.ndarray:
 APART = OWN._replace(moves=(0,))
 HALVES = RowReads(((*((2, row, row + 1, 0) for row in range(3)),),), (0,))
 UPWARDS = RowReads((((6, 5, 6, -1),),), (-4,))
-KERNELS: dict[str, tuple[str, RowReads, Pair]] = {
-    "each row of its own": ("output[((y * 4) + x)] = p0[((y * 4) + x)];", OWN, (2, 3)),
-    "half as many": ("output[((y * 4) + x)] = p0[((y >> 1) * 4) + x];", HALVES, (1, 2)),
-    "from the last row on": (
-        "output[(y * 4) + x] = p0[((5 - y) * 4) + x];",
-        RowReads((((6, 5, 6, -1),),), (-4,)),
-        (3, 4),
+WHOLE = RowReads((), (0,))
+KERNELS: dict[str, tuple[str, tuple[RowReads, ...], Pair]] = {
+    "each row of its own": ("output[((y * 4) + x)] = p0[((y * 4) + x)];", (OWN,), (2, 3)),
+    "half as many": ("output[((y * 4) + x)] = p0[((y >> 1) * 4) + x];", (HALVES,), (1, 2)),
+    "from the last row on": ("output[(y * 4) + x] = p0[((5 - y) * 4) + x];", (UPWARDS,), (3, 4)),
+    "the whole": ("output[(y * 4) + x] = p0[(x + 1) % 4];", (WHOLE,), (0, 6)),
+    "two rows of one tensor": (
+        "output[(y * 4) + x] = p0[(y * 4) + x] - p1[((5 - y) * 4) + x];",
+        (OWN, UPWARDS),
+        (2, 4),
     ),
-    "the whole": ("output[(y * 4) + x] = p0[(x + 1) % 4];", RowReads((), (0,)), (0, 6)),
+    "a row and the whole": ("output[(y * 4) + x] = p0[(y * 4) + x] - p1[x];", (OWN, WHOLE), (0, 6)),
 }
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_parts_compute_what_the_whole_computes(name: str) -> None:
     """Runs each part in turn, on arrays that begin at the part's first row."""
-    statement, read, span = KERNELS[name]
-    net, given = net_of(statement, APART, read), np.arange(24, dtype=np.float32).reshape(1, 1, ROWS, COLUMNS, 1)
+    statement, reads, span = KERNELS[name]
+    made = net_of(statement, APART, *reads)
+    net = replace(made, ops=(replace(made.ops[0], inputs=("x",) * len(reads)),))
+    given = np.arange(24, dtype=np.float32).reshape(1, 1, ROWS, COLUMNS, 1)
     assert cuttable_axes(check_net(net), net.ops[0]) == (1,)
-    (box,) = needs(net, net.ops[0], Box((0, 2, 0, 0), (1, 3, COLUMNS, 1)))
+    (box,) = set(needs(net, net.ops[0], Box((0, 2, 0, 0), (1, 3, COLUMNS, 1))))
     assert (box.start[1], box.stop[1]) == span
     (want,) = run_reference(net, [given])
     for first, stop in ((0, 2), (2, 5), (5, 6)):

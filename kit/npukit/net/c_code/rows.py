@@ -86,18 +86,31 @@ def rows_of(net: Net, op: Op) -> Rows | None:
     attributes = op.attributes
     if not isinstance(attributes, TvmCode) or not attributes.rows:
         return None
-    return _rows(attributes.loop, attributes.rows, tuple(net.tensor(name).shape for name in (op.output, *op.inputs)))
+    shapes = tuple(net.tensor(name).shape for name in (op.output, *op.inputs))
+    return _rows(attributes.loop, attributes.rows, shapes, tuple(map(op.inputs.index, op.inputs)))
 
 
 @lru_cache(maxsize=1024)
-def _rows(loop: int, reads: tuple[RowReads, ...], shapes: tuple[Shape, ...]) -> Rows:
-    """The rows of code. Inputs beyond `reads` are read as a whole."""
+def _rows(loop: int, reads: tuple[RowReads, ...], shapes: tuple[Shape, ...], firsts: tuple[int, ...]) -> Rows:
+    """The rows of code. Inputs beyond `reads` are read as a whole. `firsts`: the first place of each input's tensor."""
     names = [WHOLE_OUTPUT, *(f"p{place}" for place in range(len(shapes) - 1))]
     axes = {name: axis for name, shape in zip(names, shapes, strict=True) if (axis := long_axis(shape)) is not None}
     told = dict(zip(names, reads, strict=False))
     spans = {name: tuple(map(_places, each.spans)) for name, each in told.items() if each.spans}
     moves = {name: each.moves for name, each in told.items()}
+    for first in {first for first in firsts if firsts.count(first) > 1}:
+        _unite(spans, [f"p{place}" for place, tensor in enumerate(firsts) if tensor == first])
     return Rows(loop, dict(zip(names, shapes, strict=True)), axes, spans, moves)
+
+
+def _unite(spans: dict[str, tuple[Places, ...]], names: Sequence[str]) -> None:
+    """Give arrays of one tensor, of which memory holds one part, spans from the lowest to the highest position."""
+    of_axes = list(zip(*(spans.pop(name, ()) for name in names), strict=False))
+    united = tuple(
+        tuple((min(low for low, _ in each), max(high for _, high in each)) for each in zip(*places, strict=True))
+        for places in of_axes
+    )
+    spans.update(dict.fromkeys(names, united) if united else {})
 
 
 def long_axis(shape: Sequence[int]) -> int | None:
