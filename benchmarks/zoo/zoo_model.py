@@ -368,7 +368,7 @@ def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
     samples = [[drawn(each, given.values, random) for each in inputs] for _ in range(SAMPLES)]
     arrays = {f"in{place}": np.stack(column) for place, column in enumerate(zip(*samples, strict=True))}
     np.savez(folder / "samples.npz", **arrays)  # pyright: ignore[reportArgumentType]
-    return to_build(options=replace(given.options, calibration=folder / "samples.npz", target_db=0))
+    return to_build(options=replace(given.options, calibration=folder / "samples.npz", target_db=ENOUGH))
 
 
 def drawn(wanted: Input, values: Mapping[str, float], random: np.random.Generator) -> np.ndarray:
