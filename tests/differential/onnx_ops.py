@@ -22,6 +22,15 @@ def unary(kind: str, *, positive: bool = False, **attributes: Any) -> OpMaker:
     return made
 
 
+def within_one(kind: str) -> OpMaker:
+    """A function of numbers between -1 and 1."""
+
+    def made(g: Floats) -> None:
+        g.add(kind, [g.add("Clip", [g.data(), g.number(-0.9), g.number(0.9)])])
+
+    return made
+
+
 def slope(kind: str, low: float, high: float, *names: str) -> OpMaker:
     """An op with random real attributes."""
 
@@ -252,11 +261,25 @@ def repeated(kind: str) -> OpMaker:
     return made
 
 
+def compared(g: Floats, data: str) -> str:
+    kind = g.one_of(["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
+    return condition(g, kind, [data, g.real(*g.shape(data))])
+
+
+def condition(g: Floats, kind: str, inputs: list[str]) -> str:
+    """Add an op with a result of booleans, which stays inside."""
+    g.kept.remove(made := g.add(kind, inputs))
+    return made
+
+
 def where(g: Floats) -> None:
     data = g.input(g.sizes(1, 6, g.pick(1, 4)))
-    condition = g.add(g.one_of(["Greater", "Less", "GreaterOrEqual"]), [data, g.real(*g.shape(data))])
-    g.kept.remove(condition)
-    g.add("Where", [condition, g.data(shape=g.shape(data)), g.real(*g.shape(data))])
+    chosen = compared(g, data)
+    if g.often(0.3):
+        chosen = condition(g, g.one_of(["And", "Or", "Xor"]), [chosen, compared(g, data)])
+    if g.often(0.2):
+        chosen = condition(g, "Not", [chosen])
+    g.add("Where", [chosen, g.data(shape=g.shape(data)), g.real(*g.shape(data))])
 
 
 def clip(g: Floats) -> None:
@@ -293,6 +316,53 @@ def cumsum(g: Floats) -> None:
     g.add("CumSum", [g.data(1, 4), g.constant(np.array(0, np.int64))], reverse=g.pick(0, 1), exclusive=g.pick(0, 1))
 
 
+def of_several(kind: str) -> OpMaker:
+    def made(g: Floats) -> None:
+        data = g.data()
+        g.add(kind, [data, *(g.data(shape=g.shape(data)) for _ in range(g.pick(1, 2)))])
+
+    return made
+
+
+def grid_sample(g: Floats) -> None:
+    data = g.data(4, 4)
+    grid = g.input((g.shape(data)[0], *g.sizes(1, 5, 2), 2))
+    g.add("GridSample", [data, grid], mode=g.one_of(["linear", "nearest"]), align_corners=g.pick(0, 1))
+
+
+def modulo(g: Floats) -> None:
+    g.add("Mod", [g.data(), g.number(float(g.random.uniform(0.5, 2)))], fmod=1)
+
+
+def lrn(g: Floats) -> None:
+    g.add("LRN", [g.data(4, 4)], size=g.one_of([1, 3, 5]), alpha=float(g.random.uniform(0.01, 1)), bias=1.0)
+
+
+def gather_elements(g: Floats) -> None:
+    data = g.data(1, 3)
+    shape = g.shape(data)
+    axis = g.pick(0, len(shape) - 1)
+    g.add("GatherElements", [data, g.constant(g.random.integers(0, shape[axis], shape))], axis=axis, keeps=True)
+
+
+def scatter(kind: str) -> OpMaker:
+    """Elements or rows in place of others. No place has two."""
+
+    def made(g: Floats) -> None:
+        data = g.data(1, 3)
+        first, *others = g.shape(data)
+        count = g.pick(1, first)
+        rows = g.random.permutation(first)[:count].reshape(count, *[1] * len(others))
+        places = np.broadcast_to(rows, (count, *others)) if kind == "ScatterElements" else rows.reshape(count, 1)
+        g.add(kind, [data, g.constant(np.array(places, np.int64)), g.real(count, *others)])
+
+    return made
+
+
+def trilu(g: Floats) -> None:
+    g.add("Trilu", [g.data(2, 4), g.constant(np.array(g.pick(-1, 1), np.int64))], upper=g.pick(0, 1))
+
+
 def top_k(g: Floats) -> None:
     data = g.input((*g.sizes(1, 4, g.pick(0, 2)), g.pick(2, 9)))
     g.add("TopK", [data, g.integers(g.pick(1, g.shape(data)[-1]))], 2, largest=g.pick(0, 1))
@@ -323,14 +393,20 @@ def recurrent(kind: str, gates: int) -> OpMaker:
     return made
 
 
-UNARY = ("Abs", "Neg", "Floor", "Ceil", "Round", "Sin", "Cos", "Exp", "Mish", "Sign")
+UNARY = (
+    *("Abs", "Neg", "Floor", "Ceil", "Round", "Sin", "Cos", "Exp", "Mish", "Sign", "Asinh", "Atan", "Sinh", "Cosh"),
+    *("Hardmax", "Shrink", "MeanVarianceNormalization"),
+)
+REDUCED = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceProd")
 MAKERS: dict[str, OpMaker] = {
     **{kind.lower(): unary(kind) for kind in ("Relu", "Sigmoid", "Tanh", "HardSwish", "Softplus", "Softsign", "Erf")},
     **{kind.lower(): unary(kind) for kind in UNARY},
     **{kind.lower(): unary(kind, positive=True) for kind in ("Log", "Sqrt", "Reciprocal")},
     **{kind.lower(): slope(kind, 0.05, 1.2, "alpha") for kind in ("LeakyRelu", "Elu", "Celu", "ThresholdedRelu")},
     **{kind.lower(): binary(kind) for kind in ("Add", "Sub", "Mul", "Div", "Max", "Min")},
-    **{kind.lower(): reduced(kind) for kind in ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2")},
+    **{kind.lower(): reduced(kind) for kind in REDUCED},
+    **{kind.lower(): within_one(kind) for kind in ("Asin", "Acos", "Atanh")},
+    **{kind.lower(): scatter(kind) for kind in ("ScatterElements", "ScatterND")},
     "argmax": extreme("ArgMax"),
     "argmin": extreme("ArgMin"),
     "averagepool": pool("AveragePool"),
@@ -349,21 +425,29 @@ MAKERS: dict[str, OpMaker] = {
     "expand": repeated("Expand"),
     "flatten": flatten,
     "gather": gather,
+    "gatherelements": gather_elements,
     "gelu": unary("Gelu"),
     "gelu_tanh": unary("Gelu", approximate="tanh"),
     "gemm": gemm,
     "globalaveragepool": whole("GlobalAveragePool"),
     "globalmaxpool": whole("GlobalMaxPool"),
+    "globallppool": whole("GlobalLpPool"),
+    "gridsample": grid_sample,
     "groupnorm": norm("GroupNormalization", num_groups=1),
     "gru": recurrent("GRU", 3),
     "hardsigmoid": slope("HardSigmoid", 0.1, 0.6, "alpha", "beta"),
     "instancenorm": norm("InstanceNormalization"),
     "layernorm": norm("LayerNormalization"),
     "logsoftmax": along("LogSoftmax"),
+    "lpnorm": along("LpNormalization"),
+    "lppool": pool("LpPool", p=2),
+    "lrn": lrn,
     "lstm": recurrent("LSTM", 4),
     "matmul": matmul,
     "matmul_of_two": matmul_of_two,
     "maxpool": pool("MaxPool"),
+    "mean": of_several("Mean"),
+    "mod": modulo,
     "pad": pad("constant"),
     "pad_edge": pad("edge"),
     "pad_reflect": pad("reflect"),
@@ -380,8 +464,10 @@ MAKERS: dict[str, OpMaker] = {
     "spacetodepth": space_to_depth,
     "split": split,
     "squeeze": squeeze,
+    "sum": of_several("Sum"),
     "tile": repeated("Tile"),
     "top_k": top_k,
     "transpose": transpose,
+    "trilu": trilu,
     "where": where,
 }

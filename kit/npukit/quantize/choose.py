@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from npukit.frontend.recurrent import group
-from npukit.net.importer.expressions import callee, dtype_of, shape_of
+from npukit.net.importer.expressions import callee, dtype_of, operands, shape_of
 from npukit.net.tables import SIGMOID_OUTPUT, TANH_OUTPUT
 from npukit.net.tensor import Quantization
-from npukit.quantize.function import count_reads, variables
+from npukit.quantize.function import constant, count_reads, variables
 from npukit.quantize.observe import ObservedRange
 from npukit.quantize.points import Points
 from npukit.quantize.scales import held, of_activation
@@ -55,12 +57,20 @@ def of_range(points: Points, variable: Any, around: ObservedRange) -> Quantizati
 
 
 def _of_parts(points: Points, variable: Any, chosen: Mapping[Any, Quantization]) -> Quantization | None:
-    """The quantisation of a joined tensor, if all parts have the same; else None."""
+    """The quantisation of a joined tensor, if all parts have the same and constants lie within it; else None."""
     value = points.values.get(points.core(variable))
     if callee(value) not in JOINING_OPS or points.core(variable) is not variable:
         return None
     parts = {chosen.get(points.origin(part)) for part in _parts(value)}
-    return parts.pop() if len(parts) == 1 else None
+    known = [each for each in map(constant, operands(value)) if each is not None and each.dtype.kind == "f"]
+    whole = parts.pop() if len(parts) == 1 else None
+    return whole if whole and all(_lies_within(each, whole) for each in known) else None
+
+
+def _lies_within(values: np.ndarray, whole: Quantization) -> bool:
+    limits = np.iinfo(np.int8)
+    steps = values / whole.scale + whole.zero_point
+    return bool(np.all((steps > limits.min - 0.5) & (steps < limits.max + 0.5)))
 
 
 def _parts_as_wholes(points: Points, chosen: Mapping[Any, Quantization]) -> dict[Any, Quantization]:

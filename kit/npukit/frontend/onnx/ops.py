@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, reduce
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from npukit.frontend.onnx.integers import INTEGER_OPS, conv, conv_transpose
 from npukit.frontend.onnx.node import known, known_real, padded, text_of
 from npukit.frontend.onnx.recurrent import RECURRENT
 from npukit.frontend.onnx.resize import resize
+from npukit.net.importer.expressions import shape_of
 
 operators: Any = relax.op
 tensor_type: Any = relax.TensorType
@@ -94,6 +96,51 @@ def gather(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     part = taken(bb, data, axis, indices.tolist()) if isinstance(data, relax.Var) and indices.ndim == 1 else None
     within = np.clip(np.where(indices < 0, indices + size, indices), 0, size - 1)
     return operators.take(data, relax.const(within), axis, mode="clip") if part is None else part
+
+
+def scatter_elements(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """Elements in place of elements of the data. TVM converts those at places computed at run time, or added up."""
+    data, indices, updates = inputs
+    shape, axis, places = shape_of(data), attr.get("axis", 0), known(indices, params)
+    if places is None or text_of(attr, "reduction", "none") != "none":
+        return usual(bb, inputs, attr, params)
+    into = list(np.indices(places.shape))
+    into[axis] = places % shape[axis]
+    return _in_place(bb, data, np.ravel_multi_index(tuple(into), shape), updates, shape)
+
+
+def scatter_nd(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """Rows in place of rows of the data. TVM converts those at places computed at run time, or added up."""
+    data, indices, updates = inputs
+    places = known(indices, params)
+    if places is None or text_of(attr, "reduction", "none") != "none":
+        return usual(bb, inputs, attr, params)
+    shape = shape_of(data)[: places.shape[-1]]
+    into = [places[..., axis] % size for axis, size in enumerate(shape)]
+    return _in_place(bb, data, np.ravel_multi_index(tuple(into), shape), updates, shape)
+
+
+def _in_place(bb: Any, data: Any, places: np.ndarray, updates: Any, shape: tuple[int, ...]) -> Any:
+    """The data with updates at some rows: each row is taken from the data and the updates, joined. `shape`: the axes of
+    the data that rows count."""
+    count = prod(shape)
+    rows = np.arange(count)
+    rows[places.ravel()] = count + np.arange(places.size)
+    given = zip((data, updates), (count, places.size), strict=True)
+    both = [bb.emit(operators.reshape(each, (size, prod(shape_of(data)) // count))) for each, size in given]
+    found = bb.emit(operators.take(bb.emit(operators.concat(both, 0)), relax.const(rows), 0, mode="clip"))
+    return operators.reshape(found, shape_of(data))
+
+
+def hardmax(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """One at the first of the largest numbers of an axis, else zero. TVM converts old opsets, which flatten data."""
+    if usual.__name__ != "_impl_v13":
+        return usual(bb, inputs, attr, params)
+    data, axis = inputs[0], attr.get("axis", -1)
+    along = [-1 if each == axis % len(shape_of(data)) else 1 for each in range(len(shape_of(data)))]
+    steps = relax.const(np.arange(shape_of(data)[axis]).reshape(along))
+    best = bb.emit(operators.argmax(data, axis, keepdims=True))
+    return operators.astype(bb.emit(operators.equal(best, steps)), str(data.ty.dtype))
 
 
 def top_k(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -199,11 +246,14 @@ AROUND: Mapping[str, Callable[..., Any]] = {
     "ConvTranspose": conv_transpose,
     "Gather": gather,
     "Gemm": in_halves,
+    "Hardmax": hardmax,
     "LayerNormalization": layer_normalization,
     "MatMul": in_halves,
     "Pad": pad,
     "Pow": power,
     "Resize": resize,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
     "Unsqueeze": unsqueeze,
 }
 """Converters around TVM's. The first argument is the converter of TVM."""
