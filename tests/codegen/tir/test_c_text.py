@@ -140,6 +140,7 @@ def test_an_expression_that_is_too_deep_is_refused(text: str) -> None:
 
 def test_what_nothing_reads_is_left_out() -> None:
     """TVM leaves intermediate results that folded away."""
-    lines = ("float a_ptr[1];", "float b_ptr[1];", "a_ptr[0] = x[0];", "b_ptr[0] = x[1];", "y[0] = b_ptr[0];")
+    loops = ("for (int32_t i = 0; i < 2; ++i) {", "for (int32_t j = 0; j < 2; ++j) {", "a_ptr[0] = x[i];", "}", "}")
+    lines = ("float a_ptr[1];", "float b_ptr[1];", *loops, "b_ptr[0] = x[1];", "y[0] = b_ptr[0];")
     source = "TVM_DLL int32_t f(float* x) {\n" + "".join(f"  {line}\n" for line in lines) + "}\n"
     assert function_bodies(source)["f"].split("\n") == ["    float b = x[1];", "    y[0] = b;"]

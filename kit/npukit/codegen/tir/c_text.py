@@ -68,13 +68,21 @@ def _tidied(lines: Sequence[str], symbols: Symbols) -> Iterator[str]:
 
 
 def _without_unread(lines: Sequence[str]) -> list[str]:
-    """The lines without unread arrays of one element."""
+    """The lines without unread arrays of one element, and without loops that are empty then."""
     declared = {found[2]: found[0] for line in lines if (found := _SCALAR.fullmatch(line.strip()))}
     unread = [
         name for name, text in declared.items() if not _is_read(name, [each for each in lines if text not in each])
     ]
     dropped = tuple(text for name in unread for text in (declared[name], f"{name}[0] = "))
-    return [line for line in lines if not dropped or not line.strip().startswith(dropped)]
+    if not dropped:
+        return list(lines)
+    kept = list[str]()
+    for line in lines:
+        if line.strip() == "}" and kept and _LOOP.match(kept[-1].strip()):
+            kept.pop()
+        elif not line.strip().startswith(dropped):
+            kept.append(line)
+    return kept
 
 
 def _is_read(name: str, lines: Sequence[str]) -> bool:

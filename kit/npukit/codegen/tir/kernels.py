@@ -118,7 +118,8 @@ def _given_body(tile: Tile) -> str:
     text = part_of(op.code, rows, tile.output.box) if rows else op.code
     if op.given:
         return wrapped(indent(_unread(names, text, "") + text, "    "))
-    return tidied_body(_unread(names, text, "  ") + text)
+    body = tidied_body(text)
+    return _unread(names, body, "    ") + body
 
 
 def _unread(names: Iterable[str], body: str, indent: str) -> str:
