@@ -18,6 +18,7 @@ from npukit.net.net import Net, Op
 from npukit.net.ops import (
     Add,
     Attributes,
+    Divide,
     Lookup,
     Maximum,
     Minimum,
@@ -26,8 +27,10 @@ from npukit.net.ops import (
     Reshape,
     Select,
     Softmax,
+    SquaredDifference,
     Subtract,
 )
+from npukit.net.ops.pairs import square_factor
 from npukit.net.ops.table import SPECS
 from npukit.net.tables import EVERY, SIGMOID_OUTPUT, float_table
 from npukit.net.tensor import Quantization, Tensor
@@ -66,6 +69,29 @@ def binary(walk: Walk, site: Site, kind: type[Add | Subtract | Multiply]) -> Axe
     if first is None or second is None or not any(isinstance(operand, AxesView) for operand in operands):
         return lookup(walk, site)
     return _together(walk, site, kind(site.clamp), (first, second))
+
+
+def divide(walk: Walk, site: Site) -> AxesView:
+    """Import a quotient of two quantised tensors. Others become a lookup table."""
+    operands = _activations(walk, site.core)
+    return _together(walk, site, Divide(site.clamp), operands) if operands else lookup(walk, site)
+
+
+def square(walk: Walk, site: Site) -> AxesView:
+    """Import a square of the difference of two quantised tensors, in files of TFLite. Others become a lookup table."""
+    inner = resolve(site.core.args[0], walk.definitions)
+    operands = _activations(walk, inner) if walk.as_tflite and callee(inner) == "subtract" else None
+    if operands is None:
+        return lookup(walk, site)
+    first, second = (quantization.scale for each in operands if (quantization := walk.assembly.quantization(each.name)))
+    square_factor(first, second, site.quantization.scale)
+    return _together(walk, site, SquaredDifference(site.clamp), operands)
+
+
+def _activations(walk: Walk, call: Any) -> tuple[AxesView, AxesView] | None:
+    """Both operands of a call, if both are quantised activations."""
+    first, second = (walk.operand(argument) for argument in call.args)
+    return (first, second) if first and second else None
 
 
 def compared(walk: Walk, call: Any) -> AxesView:
@@ -183,11 +209,13 @@ def softmax(walk: Walk, site: Site) -> AxesView:
 
 
 OPERATORS = {
+    "divide": divide,
     "maximum": partial(_limit, kind=Maximum),
     "minimum": partial(_limit, kind=Minimum),
     "multiply": partial(binary, kind=Multiply),
     "nn.prelu": prelu,
     "nn.softmax": softmax,
+    "square": square,
     "subtract": partial(binary, kind=Subtract),
     "where": select,
 }

@@ -9,7 +9,18 @@ from npukit.net.attributes import Attributes, Padding, Pair, RowReads, Run, TvmC
 from npukit.net.ops.conversion import Dequantize, Quantize, Requantize
 from npukit.net.ops.convolution import Conv2d, DepthwiseConv2d, TransposeConv2d
 from npukit.net.ops.dense import Dense, Matmul
-from npukit.net.ops.elementwise import Add, Lookup, Maximum, Minimum, Multiply, Prelu, Select, Subtract
+from npukit.net.ops.elementwise import (
+    Add,
+    Divide,
+    Lookup,
+    Maximum,
+    Minimum,
+    Multiply,
+    Prelu,
+    Select,
+    SquaredDifference,
+    Subtract,
+)
 from npukit.net.ops.movement import Concat, Pad, Reshape, Slice, Transpose
 from npukit.net.ops.norm import Norm, NormBySquares, Squares
 from npukit.net.ops.pools import AveragePool, MaxPool, Mean

@@ -54,6 +54,26 @@ class Multiply(Attributes):
 
 
 @dataclass(frozen=True)
+class Divide(Attributes):
+    """inputs: two activations. The first over the second: a product with a reciprocal in 32 bits, halves up. A number
+    over zero is the end of the range."""
+
+    kind: ClassVar[str] = "divide"
+    clamp: Pair = (-128, 127)
+
+
+@dataclass(frozen=True)
+class SquaredDifference(Attributes):
+    """inputs: two activations. The square of the first minus the second, by TensorFlow Lite's integer algorithm."""
+
+    kind: ClassVar[str] = "squared_difference"
+    clamp: Pair = (-128, 127)
+
+
+CLAMPED = Add | Subtract | Multiply | Divide | SquaredDifference
+
+
+@dataclass(frozen=True)
 class Minimum(Attributes):
     """inputs: two activations, or one and a constant, with the output's quantisation."""
 
@@ -123,12 +143,12 @@ def _sum(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
         for index, factor in enumerate((factors.first, factors.second))
     )
     total = first + second if isinstance(op.attributes, Add) else first - second
-    return _finished(net, op, rescale(total, factors.output))
+    return finished(net, op, rescale(total, factors.output))
 
 
 def multiply(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     product = centred(net, op, operands, 0) * centred(net, op, operands, 1)
-    return _finished(net, op, rescale(product, product_rescaling(net, op)))
+    return finished(net, op, rescale(product, product_rescaling(net, op)))
 
 
 def _by(function: Callable[..., np.ndarray]) -> Reference:
@@ -139,7 +159,7 @@ def _by(function: Callable[..., np.ndarray]) -> Reference:
 def prelu(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     data, slopes = centred(net, op, operands, 0), centred(net, op, operands, 1)
     negative = rescale(data * slopes, product_rescaling(net, op))
-    return _finished(net, op, np.where(data >= 0, rescale(data, scale_ratio(net, op)), negative))
+    return finished(net, op, np.where(data >= 0, rescale(data, scale_ratio(net, op)), negative))
 
 
 def lookup(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -170,10 +190,10 @@ def centred(net: Net, op: Op, operands: Sequence[np.ndarray], index: int) -> np.
     return value.astype(np.int64) - quantization(net, op.inputs[index]).zero_point
 
 
-def _finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
+def finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
     """The scaled result with the output's zero point and clamp applied."""
     attributes = op.attributes
-    clamp = attributes.clamp if isinstance(attributes, Add | Subtract | Multiply) else (-128, 127)
+    clamp = attributes.clamp if isinstance(attributes, CLAMPED) else (-128, 127)
     return np.clip(scaled + quantization(net, op.output).zero_point, *clamp).astype(np.int8)
 
 
@@ -246,9 +266,9 @@ OPS = (
         Example("lookup(x, w)", constants=f"constant w: int8[256] = {list(range(-128, 128))}"),
         operands=(2, 2),
         names=names(
-            "ABS CEIL COS DIV ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU RELU6 "
+            "ABS CEIL COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU RELU6 "
             "RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIN SQRT SQUARE TANH",
-            "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Div Elu Erf Exp Floor Gelu HardSigmoid "
+            "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid "
             "HardSwish IsInf IsNaN LeakyRelu Log Mish Neg QLinearLeakyRelu QLinearSigmoid Reciprocal Relu Round Selu "
             "Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu",
         ),

@@ -64,7 +64,7 @@ OPS = (
             "FLOOR_DIV FLOOR_MOD GATHER GATHER_ND GREATER GREATER_EQUAL LESS LESS_EQUAL "
             "LOCAL_RESPONSE_NORMALIZATION LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOG_SOFTMAX MIRROR_PAD "
             "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 NOT_EQUAL ONE_HOT REDUCE_ALL REDUCE_ANY "
-            "REDUCE_PROD SCATTER_ND SEGMENT_SUM SELECT SELECT_V2 SIGN SQUARED_DIFFERENCE TOPK_V2",
+            "REDUCE_PROD SCATTER_ND SEGMENT_SUM SELECT SELECT_V2 SIGN TOPK_V2",
             "AffineGrid And ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Compress "
             "ConvInteger CumSum DeformConv DynamicQuantizeLinear Equal Expand Gather GatherElements GatherND "
             "GlobalLpPool Greater GreaterOrEqual GridSample Hardmax InstanceNormalization LRN LayerNormalization "

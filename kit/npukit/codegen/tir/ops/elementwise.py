@@ -10,7 +10,8 @@ from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Pointed, cast, let, select
 from npukit.codegen.tir.ops.fixed_point import clamp, requantize
 from npukit.codegen.tir.ops.strided import Strided, each_element, each_position, in_order
-from npukit.net.ops import Add, Multiply, Quantize, Subtract
+from npukit.net.ops import Quantize
+from npukit.net.ops.elementwise import CLAMPED
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
     ONE_HALF,
@@ -36,9 +37,9 @@ def _sum(tile: Tile, arrays: tuple[Pointed, ...], factors: AddRescaling, combine
     def element(first: Expr, second: Expr) -> Expr:
         a = let("a", _share(_centred(tile, 0, first), factors.first))
         b = let("b", _share(_centred(tile, 1, second), factors.second))
-        return _finished(tile, _rescaled(combine(a, b), factors.output))
+        return finished(tile, _rescaled(combine(a, b), factors.output))
 
-    _each(tile, arrays, element)
+    each(tile, arrays, element)
 
 
 def _share(centred: Expr, factor: Multiplier) -> Expr:
@@ -52,17 +53,17 @@ def multiply(tile: Tile, *arrays: Pointed) -> None:
     factor = product_rescaling(tile.net, tile.op)
 
     def element(first: Expr, second: Expr) -> Expr:
-        return _finished(tile, _rescaled(_centred(tile, 0, first) * _centred(tile, 1, second), factor))
+        return finished(tile, _rescaled(_centred(tile, 0, first) * _centred(tile, 1, second), factor))
 
-    _each(tile, arrays, element)
+    each(tile, arrays, element)
 
 
 def minimum(tile: Tile, *arrays: Pointed) -> None:
-    _each(tile, arrays, lambda first, second: select(first < second, first, second))
+    each(tile, arrays, lambda first, second: select(first < second, first, second))
 
 
 def maximum(tile: Tile, *arrays: Pointed) -> None:
-    _each(tile, arrays, lambda first, second: select(first > second, first, second))
+    each(tile, arrays, lambda first, second: select(first > second, first, second))
 
 
 def select_op(tile: Tile, *arrays: Pointed) -> None:
@@ -73,7 +74,7 @@ def select_op(tile: Tile, *arrays: Pointed) -> None:
     def element(condition: Expr, yes: Expr, no: Expr) -> Expr:
         return select(condition if is_bool else condition != 0, yes, no)
 
-    _each(tile, (*given, *([output] if len(given) < len(tile.op.inputs) else []), output), element)
+    each(tile, (*given, *([output] if len(given) < len(tile.op.inputs) else []), output), element)
 
 
 def prelu(tile: Tile, *arrays: Pointed) -> None:
@@ -82,9 +83,9 @@ def prelu(tile: Tile, *arrays: Pointed) -> None:
     def element(value: Expr, slope: Expr) -> Expr:
         data = let("data", _centred(tile, 0, value))
         negative = _rescaled(data * _centred(tile, 1, slope), scaled)
-        return _finished(tile, select(data >= 0, _rescaled(data, same), negative))
+        return finished(tile, select(data >= 0, _rescaled(data, same), negative))
 
-    _each(tile, arrays, element)
+    each(tile, arrays, element)
 
 
 def lookup(tile: Tile, source: Pointed, table: Pointed, output: Pointed) -> None:
@@ -108,7 +109,7 @@ def quantize(tile: Tile, *arrays: Pointed) -> None:
         within = let("within", select(steps > low, select(steps < high, steps, high), low))
         return cast("int8", rounded(within) + zero_point)
 
-    _each(tile, arrays, element)
+    each(tile, arrays, element)
 
 
 def _halves_to_even(steps: Expr) -> Expr:
@@ -131,10 +132,10 @@ def dequantize(tile: Tile, source: Pointed, scale: Pointed, output: Pointed) -> 
 
 def requantize_op(tile: Tile, *arrays: Pointed) -> None:
     factor = scale_ratio(tile.net, tile.op)
-    _each(tile, arrays, lambda value: _finished(tile, _rescaled(_centred(tile, 0, value), factor)))
+    each(tile, arrays, lambda value: finished(tile, _rescaled(_centred(tile, 0, value), factor)))
 
 
-def _each(tile: Tile, arrays: tuple[Pointed, ...], element: Callable[..., Expr]) -> None:
+def each(tile: Tile, arrays: tuple[Pointed, ...], element: Callable[..., Expr]) -> None:
     """Compute the output's elements from the inputs' elements."""
     sources, output = in_order(tile, arrays[:-1]), arrays[-1]
     shape = tile.output.box.shape
@@ -153,12 +154,12 @@ def _rescaled(value: Expr, factor: Multiplier) -> Expr:
     return requantize(value, factor.multiplier, factor.shift)
 
 
-def _finished(tile: Tile, scaled: Expr) -> Expr:
+def finished(tile: Tile, scaled: Expr) -> Expr:
     """The result with the output's zero point, clamp and type."""
     attributes, dtype = tile.op.attributes, tile.output.tensor.dtype
     limits = np.iinfo(dtype)
     bounds = (int(limits.min), int(limits.max))
-    chosen = attributes.clamp if isinstance(attributes, Add | Subtract | Multiply) else bounds
+    chosen = attributes.clamp if isinstance(attributes, CLAMPED) else bounds
     return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, *chosen))
 
 
