@@ -1,4 +1,4 @@
-"""`int8_of` of `firmware/libm/math.h`: the device's instructions and the host's C against numpy, also for the ends of
+"""`int8_of` and `int8_of_ratio` of `firmware/libm/math.h`: the device's instructions and the host's C against numpy, also for the ends of
 floats."""
 
 from __future__ import annotations
@@ -43,6 +43,25 @@ def test_device_and_host_round_alike(zero: int, tmp_path: Path) -> None:
     with np.errstate(invalid="ignore"):
         real = np.nan_to_num(given[0].astype(np.float64), posinf=1e9, neginf=-1e9)
     wanted = np.clip(np.rint(real) + zero, -128, 127)
+    np.testing.assert_array_equal(run_reference(net, [given[0]])[0], wanted)
+    planned = plan_with_kernels(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=1), "latency")
+    run(net, planned, tmp_path, inputs=given)
+
+
+@pytest.mark.parametrize("step", [0.05, 1.0, 3.7e-9, 6.1e12])
+@pytest.mark.parametrize("zero", [3, 127, -128])
+def test_quotients_are_rounded_as_if_divided(step: float, zero: int, tmp_path: Path) -> None:
+    """Also of numbers next to halves of a step, up to three floats away."""
+    halves = (np.arange(-600, 600) / 2).astype(np.float32) * np.float32(step)
+    near = [np.nextafter(halves, np.float32(side * np.inf)) for side in (-1, 1)]
+    near += [np.nextafter(each, np.float32(side * np.inf)) for each, side in zip(near, (-1, 1), strict=True)]
+    given = np.concatenate([halves, *near, numbers().ravel()]).astype(np.float32).reshape(1, 1, -1)
+    inverse = np.float32(1) / np.float32(step)
+    call = f"int8_of_ratio(p0[i], {np.float32(step)!s}f, {inverse!s}f, {zero})"
+    texts = [CODE.format(given.size, zero), CODE.format(given.size, zero).replace(f"int8_of(p0[i], {zero})", call)]
+    plain, net = (parse_net(TEXT.format(given.size, zero, text), {}) for text in texts)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        wanted = run_reference(plain, [given[0] / np.float32(step)])[0]
     np.testing.assert_array_equal(run_reference(net, [given[0]])[0], wanted)
     planned = plan_with_kernels(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=1), "latency")
     run(net, planned, tmp_path, inputs=given)

@@ -169,12 +169,10 @@ MAKERS: dict[str, Callable[[Bundle], None]] = {
     "select": select,
     "space_to_batch": space_to_batch,
     "space_to_depth": space_to_depth,
+    "squared_difference": squared_difference,
     "tile": tile,
     "top_k": top_k,
     "unpack": unpack,
 }
-ROUNDED: dict[str, Callable[[Bundle], None]] = {
-    "l2_normalization": l2_normalization,
-    "squared_difference": squared_difference,
-}
-"""Ops that npukit computes in float and rounds once."""
+ROUNDED: dict[str, Callable[[Bundle], None]] = {"l2_normalization": l2_normalization}
+"""Ops that npukit rounds once."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,13 +12,15 @@ from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
 from npukit.accel.cortex_m.kernel import BoxRoutine, entry_cycles, function
 from npukit.accel.cortex_m.kernels import choice as choices
+from npukit.accel.cortex_m.kernels.pairs import of_pairs
 from npukit.accel.cortex_m.kernels.product import MOST_AXES, product
 from npukit.accel.cortex_m.kernels.rows import Around
 from npukit.accel.cortex_m.kernels.transpose import dense_strides
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, RoutineCall, Routines, Tile
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops import Maximum, Minimum, Multiply, Select
+from npukit.net.ops import Divide, Maximum, Minimum, Multiply, Select, SquaredDifference
+from npukit.net.ops.pairs import square_rescaling, tables_of
 from npukit.net.receptive import needs
 from npukit.net.requantize import Multiplier, product_rescaling, quantization
 
@@ -25,14 +28,14 @@ Strides = tuple[int, ...]
 """The stride in bytes along each axis."""
 
 
-@dataclass(frozen=True)
-class ProductRoutine(BoxRoutine):
-    """An elementwise product of two activations as routines. `factor`: its rescaling."""
+@dataclass(frozen=True, eq=False)
+class ElementsOfTwo(BoxRoutine):
+    """An elementwise function of two activations as routines. `line`: the routine for lines of a length, with the loops
+    around. `constants`: of the op."""
 
-    factor: Multiplier
-    zeros: tuple[int, int, int]
-    """Zero points of the operands and of the output."""
-    note: str = "product"
+    note: str
+    line: Callable[[int, tuple[Around, ...]], Assembly]
+    constants: np.ndarray
 
     def bodies(self, net: Net, op: Op, output: Box) -> list[Assembly]:
         body = self.of_dense(net, op, output)
@@ -40,17 +43,14 @@ class ProductRoutine(BoxRoutine):
         return [body]
 
     def constants_of(self, output: Box) -> np.ndarray:
-        shift = -self.factor.shift
-        addend = (self.zeros[2] << shift) + (1 << (shift - 1))
-        return np.array([2 * self.zeros[0], self.factor.multiplier, addend], np.int32)
+        return self.constants
 
     def lowered(self, tile: Tile) -> Lowered | None:
         held = [(operand.box.shape, operand.strides) for operand in tile.inputs]
         body = self._body(tile.output.box.shape, held, tile.output.strides)
         if body is None:
             return None
-        values = self.constants_of(tile.output.box)
-        constants = ConstantArray(f"{tile.name}_constants", values, 4, "scales of the products")
+        constants = ConstantArray(f"{tile.name}_constants", self.constants, 4, f"of the {self.note}")
         code = function(self.note, body, constants=True)
         first, second = (operand.address for operand in tile.inputs)
         call = RoutineCall(code, (first, second, tile.output.address, Address(constants.symbol)))
@@ -63,25 +63,44 @@ class ProductRoutine(BoxRoutine):
 
     def _body(self, shape: Strides, held: Sequence[tuple[Strides, Strides]], made: Strides) -> Assembly | None:
         *around, line = _merged(shape, [*(_broadcast(*each, shape) for each in held), made])
-        if len(around) > MOST_AXES:
-            return None
-        return product(line.size, tuple(around), self.zeros[1], -self.factor.shift)
+        return self.line(line.size, tuple(around)) if len(around) <= MOST_AXES else None
 
 
-def products_of(net: Net, op: Op) -> ProductRoutine | None:
-    """The routines for a product of two activations; None for other ops, for a right shift outside the range of a
+def products_of(net: Net, op: Op) -> ElementsOfTwo | None:
+    """The routines for a function of two activations; None for other ops, for a right shift outside the range of a
     saturating shift, and if the numbers of a line are not contiguous."""
-    if not isinstance(op.attributes, Multiply) or op.attributes.clamp != (-128, 127):
+    if not isinstance(op.attributes, Multiply | Divide | SquaredDifference) or op.attributes.clamp != (-128, 127):
         return None
     if any(name in net.constants or net.tensor(name).dtype != "int8" for name in op.inputs):
         return None
+    found = (_product if isinstance(op.attributes, Multiply) else _of_tables)(net, op)
+    whole = found and found.of_dense(net, op, Box.whole(net.tensor(op.output).shape))
+    return found if whole and _keeps_lines(net, op) else None
+
+
+def _product(net: Net, op: Op) -> ElementsOfTwo | None:
     factor = product_rescaling(net, op)
     first, second, made = (quantization(net, name).zero_point for name in (*op.inputs, op.output))
     if not 1 <= -factor.shift <= LARGEST_EXPONENT:
         return None
-    found = ProductRoutine(factor, (first, second, made))
-    whole = found.of_dense(net, op, Box.whole(net.tensor(op.output).shape))
-    return found if whole and _keeps_lines(net, op) else None
+    line = partial(product, second_zero=second, shift=-factor.shift)
+    return ElementsOfTwo("product", line, np.array([2 * first, *_scaling(factor, made)], np.int32))
+
+
+def _scaling(factor: Multiplier, zero: int) -> tuple[int, int]:
+    """The multiplier and the addend: the zero point and half a step of the right shift."""
+    return factor.multiplier, (zero << -factor.shift) + (1 << -factor.shift >> 1)
+
+
+def _of_tables(net: Net, op: Op) -> ElementsOfTwo | None:
+    squared = isinstance(op.attributes, SquaredDifference)
+    factor = square_rescaling(net, op) if squared else Multiplier(0, 0)
+    if -factor.shift > LARGEST_EXPONENT:
+        return None
+    line = partial(of_pairs, shift=-factor.shift, squared=squared)
+    scaling = np.array(_scaling(factor, quantization(net, op.output).zero_point), np.int32)
+    note = "squared difference" if squared else "quotient"
+    return ElementsOfTwo(note, line, np.concatenate([*tables_of(net, op), scaling]))
 
 
 def _keeps_lines(net: Net, op: Op) -> bool:

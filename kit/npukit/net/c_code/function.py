@@ -23,8 +23,8 @@ _CYCLES = """
 MATH: Mapping[str, int] = dict(zip(_CYCLES.split()[::2], map(int, _CYCLES.split()[1::2]), strict=True))
 """The functions of `firmware/libm`, which the code can call, and their cycles, measured by
 `benchmarks/core/core_predictions.py --functions`."""
-INT8_OF = "int8_of"
-"""The function of `firmware/libm/math.h` that rounds a real number and adds a zero point."""
+INT8_OF, INT8_OF_RATIO = "int8_of", "int8_of_ratio"
+"""The functions of `firmware/libm/math.h` that round a real number, or a quotient, and add a zero point."""
 
 _TOKEN = re.compile(
     r"\s+|(?P<word>[A-Za-z]\w*)|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[fFuUlL]*"
@@ -68,7 +68,7 @@ def declaration(kind: str, name: str, *, written: bool) -> str:
 
 def math_functions(code: str) -> frozenset[str]:
     """The functions of `firmware/libm` that the code calls."""
-    return frozenset((*MATH, INT8_OF)) & set(_CALLED.findall(code))
+    return frozenset((*MATH, INT8_OF, INT8_OF_RATIO)) & set(_CALLED.findall(code))
 
 
 def check_code(code: str) -> None:

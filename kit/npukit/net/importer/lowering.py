@@ -17,7 +17,7 @@ from tvm import relax, s_tir, tirx
 from tvm.ir import IRModule, PointerType, PrimType
 
 from npukit.errors import NpukitError
-from npukit.net.c_code.function import INT8_OF, MATH
+from npukit.net.c_code.function import INT8_OF, INT8_OF_RATIO, MATH
 from npukit.net.importer import loops
 from npukit.net.importer.calls import kernel_of, module_of
 from npukit.net.importer.legal.images import OWN
@@ -251,11 +251,22 @@ def _with_steps(function: Any) -> Any:
             rounded, zero = rounded.a, int(rounded.b.value)
         if not isinstance(rounded, tvm.ir.Call) or getattr(rounded.args[0], "value", "") != "nearbyintf":
             return cast
-        return tirx.Cast("int8", tirx.call_extern("int32", INT8_OF, rounded.args[1], tirx.const(zero, "int32")))
+        steps = _ratio(rounded.args[1]) or (INT8_OF, rounded.args[1])
+        return tirx.Cast("int8", tirx.call_extern("int32", *steps, tirx.const(zero, "int32")))
 
     return _changed(function, tirx.Cast, called)
 
 
+def _ratio(value: Any) -> tuple[Any, ...] | None:
+    """A quotient by a number whose inverse is no end of a float, as a call's first arguments."""
+    step = getattr(value.b, "value", 0.0) if isinstance(value, tirx.Div) else 0.0
+    if not _LEAST_STEP <= step <= 1 / _LEAST_STEP:
+        return None
+    inverse = np.float32(1) / np.float32(step)
+    return INT8_OF_RATIO, value.a, value.b, tirx.const(float(inverse), "float32")
+
+
+_LEAST_STEP = 2.0**-100
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.Min, tirx.Max)
 _NARROW = ("int8", "int16", "uint8", "uint16")
 

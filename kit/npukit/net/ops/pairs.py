@@ -107,6 +107,10 @@ def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:
         yield role, table, "by the byte of an operand"
 
 
+def _fits(net: Net, op: Op) -> None:
+    square_rescaling(net, op)
+
+
 OPS = (
     of_elements(
         Divide,
@@ -127,7 +131,7 @@ OPS = (
         operands=(2, 2),
         constant_first=True,
         constants=_constants,
-        check=lambda net, op: None if square_rescaling(net, op) else None,
+        check=_fits,
         names=names("SQUARED_DIFFERENCE", ""),
         core_cycles=(30, 0, 0),
     ),

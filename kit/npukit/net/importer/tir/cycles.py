@@ -19,13 +19,14 @@ import tvm_ffi
 from tvm import tirx
 
 from npukit.net.attributes import MOST_CYCLES
-from npukit.net.c_code.function import MATH
+from npukit.net.c_code.function import INT8_OF_RATIO, MATH
 
 ir: Any = tirx
 _VARIABLE: Any = tvm.ir.Var
 _LOAD_NODE: Any = tvm.ir.TensorLoad
 _CALL_NODE: Any = tvm.ir.Call
 
+_CALLED = {**MATH, INT8_OF_RATIO: 4}
 WORD, FLOAT, WORDS = "word", "float", "words"
 """Kinds of numbers: up to 32 bits, single precision, 64 bits."""
 _KINDS = {"float32": FLOAT, "int64": WORDS, "uint64": WORDS}
@@ -285,7 +286,9 @@ class _Count:
         if "call_" not in call.op.name:
             return self._operation(call.op.name, tuple(map(self._of, call.args)))
         called, *operands = call.args
-        return self._value("()", tuple(map(self._of, operands)), FLOAT, CALL + MATH.get(called.value, 0), called.value)
+        return self._value(
+            "()", tuple(map(self._of, operands)), FLOAT, CALL + _CALLED.get(called.value, 0), called.value
+        )
 
     def _number(self, number: float) -> _Value:
         kind = WORD if isinstance(number, int) else FLOAT
