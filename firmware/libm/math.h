@@ -76,7 +76,7 @@ static inline int32_t int8_of_ratio(float x, float step, float inverse, int32_t 
             : "=&r"(parts), "+t"(scaled)
             : "r"(half)
             : "cc");
-    if (__builtin_expect((uint16_t)parts <= 8, 0))
+    if (__builtin_expect((parts & 0xfff8) == 0, 0))
         return int8_of(x / step, zero);
     __asm__("ssat %0, #8, %1, asr #16" : "=r"(whole) : "r"(parts) : "cc");
     return whole;

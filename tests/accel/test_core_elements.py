@@ -1,4 +1,4 @@
-"""Elementwise functions of two tensors in assembly: exact on every shape and cut, predicted, equal by both compilers."""
+"""Elementwise functions of two tensors in assembly: exact on every shape and cut, predicted, alike by compilers."""
 
 from __future__ import annotations
 

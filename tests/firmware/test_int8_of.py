@@ -1,5 +1,5 @@
-"""`int8_of` and `int8_of_ratio` of `firmware/libm/math.h`: the device's instructions and the host's C against numpy, also for the ends of
-floats."""
+"""`int8_of` and `int8_of_ratio` of `firmware/libm/math.h`: the device's instructions and the host's C against numpy,
+also for the ends of floats."""
 
 from __future__ import annotations
 
