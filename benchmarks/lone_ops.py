@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,23 @@ Cycles a value of networks of a single int8 op. Measured at {commits} by
 - Code is compiled by GCC, or by zig where GCC's functions have no bound of the stack. A cell in
   **bold** is slower than TensorFlow Lite Micro.
 """
+
+FEW = 4.0
+"""Cycles a value that an elementwise op may take on pe-mesh without a reason on the page."""
+REASONS = {
+    "squared difference": "the array multiplies bytes, and TFLite's differences have 16 bits; the core loads two "
+    "bytes and two entries of tables, squares and rescales",
+    "div": "the array does not divide; the core loads two bytes, a dividend and a reciprocal, and multiplies",
+    "quantize floats": "the array reads bytes, not words; the core converts each word to a float and back",
+    "softmax": "exponentials and their sum have 32 bits: each value takes two lookups, a sum and a product on the core",
+    "resize bilinear, aligned corners": "each pixel has shares of its own in 1/1024, too fine for the bytes of the "
+    "array's weights; the core adds four products",
+    "l2 norm": "as of LayerNormalization",
+    "LayerNormalization": "each row has a factor of its own in 32 bits, found at run time; the factors of the array "
+    "are constant",
+    "InstanceNormalization": "as of LayerNormalization, of each channel",
+}
+"""The reason for each op that takes more."""
 
 Maker = Callable[[Bundle], None]
 
@@ -424,7 +442,20 @@ def known() -> dict[str, dict[str, Measured]]:
 def page(kept: Kept) -> str:
     commits = ", ".join(dict.fromkeys(each.commit for row in kept.values() for each in row.values() if each.commit))
     lines = (line(name, kept[name]) for name in NAMES if name in kept)
-    return "\n".join([ABOUT.format(commits=commits), *HEAD, *lines, ""])
+    return "\n".join([ABOUT.format(commits=commits), *HEAD, *lines, "", *_reasons(kept)])
+
+
+def slow(kept: Kept) -> list[str]:
+    """The ops that take more than a few cycles a value on pe-mesh."""
+    return [name for name in NAMES if name in kept and kept[name]["pe-mesh"].rate > FEW]
+
+
+def _reasons(kept: Kept) -> Iterator[str]:
+    yield f"Above {FEW:.0f} cycles a value on pe-mesh:"
+    yield ""
+    for name in slow(kept):
+        yield from wrap(f"- *{name}*: {REASONS[name]}.", 100, subsequent_indent="  ")
+    yield ""
 
 
 def line(name: str, row: Mapping[str, Measured]) -> str:

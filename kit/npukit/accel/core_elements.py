@@ -100,7 +100,8 @@ def _of_tables(net: Net, op: Op) -> ElementsOfTwo | None:
     line = partial(of_pairs, shift=-factor.shift, squared=squared)
     scaling = np.array(_scaling(factor, quantization(net, op.output).zero_point), np.int32)
     note = "squared difference" if squared else "quotient"
-    return ElementsOfTwo(note, line, np.concatenate([*tables_of(net, op), scaling]))
+    tables = (each << 16 | each & 0xFFFF if squared else each for each in tables_of(net, op))
+    return ElementsOfTwo(note, line, np.concatenate([*tables, scaling]))
 
 
 def _keeps_lines(net: Net, op: Op) -> bool:
