@@ -453,7 +453,7 @@ def slow(kept: Kept) -> list[str]:
 def _reasons(kept: Kept) -> Iterator[str]:
     yield f"Above {FEW:.0f} cycles a value on pe-mesh:"
     yield ""
-    for name in slow(kept):
+    for name in filter(REASONS.get, slow(kept)):
         yield from wrap(f"- *{name}*: {REASONS[name]}.", 100, subsequent_indent="  ")
     yield ""
 
