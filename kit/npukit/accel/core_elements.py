@@ -12,8 +12,7 @@ from npukit.accel.cortex_m.code.assembly import Assembly
 from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
 from npukit.accel.cortex_m.kernel import BoxRoutine, entry_cycles, function
 from npukit.accel.cortex_m.kernels import choice as choices
-from npukit.accel.cortex_m.kernels.pairs import of_pairs
-from npukit.accel.cortex_m.kernels.product import MOST_AXES, product
+from npukit.accel.cortex_m.kernels.product import MOST_AXES, of_tables, product
 from npukit.accel.cortex_m.kernels.rows import Around
 from npukit.accel.cortex_m.kernels.transpose import dense_strides
 from npukit.accel.interface import Address, ConstantArray, Cost, Field, Lowered, RoutineCall, Routines, Tile
@@ -97,7 +96,7 @@ def _of_tables(net: Net, op: Op) -> ElementsOfTwo | None:
     factor = square_rescaling(net, op) if squared else Multiplier(0, 0)
     if -factor.shift > LARGEST_EXPONENT:
         return None
-    line = partial(of_pairs, shift=-factor.shift, squared=squared)
+    line = partial(of_tables, shift=-factor.shift, squared=squared)
     scaling = np.array(_scaling(factor, quantization(net, op.output).zero_point), np.int32)
     note = "squared difference" if squared else "quotient"
     tables = (each << 16 | each & 0xFFFF if squared else each for each in tables_of(net, op))

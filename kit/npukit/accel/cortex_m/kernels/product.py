@@ -1,11 +1,15 @@
-"""Elementwise products: nine cycles an element.
+"""Elementwise functions of two tensors: products of nine cycles an element, quotients of 8, squared differences of 10.
 
 Twice a product, multiplied by SMMLAR, is gemmlowp's doubling high multiply. The addend includes the zero point and half
 a step of the right shift, less one for negative products, because halves round away from zero.
+
+Quotients and squared differences have a table for each operand. SMMLAR multiplies a dividend and a reciprocal, or twice
+a square and its factor. A difference lies in both halves of a register: SMUAD then makes twice its square.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
@@ -19,8 +23,10 @@ _AT_ONCE = 2
 """Elements whose loads are consecutive and share a cycle: with 1 a block takes 0.2 % longer."""
 _POINTERS = ("r0", "r1", "r2")
 _COUNTERS = ("r3", "r8", "r9")
+_WITH_TABLES = ("r3", "r8", "[sp]")
 MOST_AXES = len(_COUNTERS)
 """Limit of loops around the innermost."""
+_TABLE_BYTES = 1024
 
 
 @lru_cache(maxsize=1 << 12)
@@ -30,17 +36,59 @@ def product(length: int, around: tuple[Around, ...], second_zero: int, shift: in
     assert 1 <= shift <= LARGEST_EXPONENT
     asm = Assembly()
     asm.emit("push {r4-r11, lr}", "ldmia r12, {r10, r11, r12}")
-    nested(asm, around, _POINTERS, (length,) * 3, _COUNTERS, lambda _: _emit_line(asm, length, second_zero, shift))
+
+    def emit(first: int, count: int) -> None:
+        pairs = _loaded(asm, "ldrsb", first, count)
+        for a, b, place in pairs:
+            asm.emit(f"rsb {a}, r10, {a}, lsl #1")
+            if second_zero:
+                asm.emit(f"{'sub' if second_zero > 0 else 'add'} {b}, {b}, #{abs(second_zero)}")
+            asm.emit(f"mul {a}, {a}, {b}", f"add {b}, r12, {a}, asr #31", f"smmlar {a}, {a}, r11, {b}")
+            asm.emit(f"ssat {a}, #8, {a}, asr #{shift}", f"strb {a}, [r2, #{place}]")
+
+    nested(asm, around, _POINTERS, (length,) * 3, _COUNTERS, lambda _: _emit_line(asm, length, emit))
     asm.emit("pop {r4-r11, pc}")
     return asm
 
 
-def _emit_line(asm: Assembly, length: int, second_zero: int, shift: int) -> None:
+@lru_cache(maxsize=1 << 12)
+def of_tables(length: int, around: tuple[Around, ...], shift: int, *, squared: bool) -> Assembly:
+    """Registers: r0 and r1 operands, r2 output, r12 both tables, factor, addend. `squared`: the square of a difference
+    instead of a product."""
+    assert len(around) <= MOST_AXES
+    asm = Assembly()
+    asm.emit("push {r3-r11, lr}", f"add r9, r12, #{_TABLE_BYTES}")
+    asm.emit(f"ldr r10, [r12, #{2 * _TABLE_BYTES}]", f"ldr r11, [r12, #{2 * _TABLE_BYTES + 4}]")
+
+    def emit(first: int, count: int) -> None:
+        pairs = _loaded(asm, "ldrb", first, count)
+        asm.emit(*(f"ldr {a}, [r12, {a}, lsl #2]" for a, _, _ in pairs))
+        asm.emit(*(f"ldr {b}, [r9, {b}, lsl #2]" for _, b, _ in pairs))
+        for a, b, place in pairs:
+            if squared:
+                asm.emit(f"ssub16 {a}, {a}, {b}", f"smuad {a}, {a}, {a}")
+            asm.emit(f"smmlar {a}, {a}, {'r10' if squared else b}, r11")
+            asm.emit(f"ssat {a}, #8, {a}{f', asr #{shift}' * bool(shift)}", f"strb {a}, [r2, #{place}]")
+
+    nested(asm, around, _POINTERS, (length,) * 3, _WITH_TABLES, lambda _: _emit_line(asm, length, emit))
+    asm.emit("pop {r3-r11, pc}")
+    return asm
+
+
+def _loaded(asm: Assembly, load: str, first: int, count: int) -> list[tuple[str, str, int]]:
+    """Loads of elements of both operands. Returns their registers and places."""
+    pairs = list(zip(("r4", "r5"), ("r6", "r7"), range(first, first + count), strict=False))
+    asm.emit(*(f"{load} {a}, [r0, #{place}]" for a, _, place in pairs))
+    asm.emit(*(f"{load} {b}, [r1, #{place}]" for _, b, place in pairs))
+    return pairs
+
+
+def _emit_line(asm: Assembly, length: int, emit_few: Callable[[int, int], None]) -> None:
     """Code for a line. The pointers end behind the line."""
 
     def emit(count: int) -> None:
         for first in range(0, count, _AT_ONCE):
-            _emit_few(asm, first, min(_AT_ONCE, count - first), second_zero, shift)
+            emit_few(first, min(_AT_ONCE, count - first))
         asm.emit(*(f"add {register}, {register}, #{count}" for register in _POINTERS if count))
 
     rounds, rest = divmod(length, _UNROLLED)
@@ -50,15 +98,3 @@ def _emit_line(asm: Assembly, length: int, second_zero: int, shift: int) -> None
         with asm.loop(rounds, closing=("cmp r2, lr",)):
             emit(_UNROLLED)
     emit(rest)
-
-
-def _emit_few(asm: Assembly, first: int, count: int, second_zero: int, shift: int) -> None:
-    pairs = list(zip(("r4", "r5"), ("r6", "r7"), range(first, first + count), strict=False))
-    asm.emit(*(f"ldrsb {a}, [r0, #{place}]" for a, _, place in pairs))
-    asm.emit(*(f"ldrsb {b}, [r1, #{place}]" for _, b, place in pairs))
-    for a, b, place in pairs:
-        asm.emit(f"rsb {a}, r10, {a}, lsl #1")
-        if second_zero:
-            asm.emit(f"{'sub' if second_zero > 0 else 'add'} {b}, {b}, #{abs(second_zero)}")
-        asm.emit(f"mul {a}, {a}, {b}", f"add {b}, r12, {a}, asr #31", f"smmlar {a}, {a}, r11, {b}")
-        asm.emit(f"ssat {a}, #8, {a}, asr #{shift}", f"strb {a}, [r2, #{place}]")
