@@ -12,7 +12,15 @@ from npukit.net.parse import parse_net
 from npukit.net.reference import run_reference
 from npukit.net.tables import EVERY
 
-SCALES = ((0.05, 0.08, 0.08), (1.0, 1.0, 1.0), (1e-7, 0.3, 1e-5), (4e3, 2e-4, 0.01), (1e-3, 0.2, 0.3))
+SCALES = (
+    (0.05, 0.08, 0.08),
+    (1.0, 1.0, 1.0),
+    (1e-7, 0.3, 1e-5),
+    (4e3, 2e-4, 0.01),
+    (1e-3, 0.2, 0.3),
+    (1e-30, 1e30, 1e30),
+    (1e30, 1e-30, 1e-30),
+)
 ZEROS = ((3, -5, 7), (0, 0, 0), (-128, 127, -128))
 
 

@@ -34,7 +34,8 @@ _LEFT_SHIFT = 7
 """Bits below a step of squared differences, as in TFLite: the square of 16 bits fits 32 bits."""
 _LEAST_SHIFT, _MOST_SHIFT = 9, 23
 """Bits below a step of a dividend: a dividend times the largest reciprocal is beyond int8, and fits 32 bits."""
-_LARGEST = (1 << 31) - 1
+_LARGEST, _LEAST = (1 << 31) - 1, 2.0**-60
+"""Limits of reciprocals, and of the factor: beyond, all quotients are 0, or an end of the range."""
 
 Tables = tuple[np.ndarray, np.ndarray]
 
@@ -47,8 +48,8 @@ def tables_of(net: Net, op: Op) -> Tables:
 
 @lru_cache(maxsize=256)
 def _of_quotient(first: Quantization, second: Quantization, made: Quantization) -> Tables:
-    """Twice the dividends in fractions of a step, and the reciprocals in fractions of the result."""
-    factor = first.scale / second.scale / made.scale
+    """The dividends and the reciprocals in fractions of a step."""
+    factor = min(max(first.scale / second.scale / made.scale, _LEAST), 1 / _LEAST)
     shift = min(max(ceil(log2(factor)) + 1, _LEAST_SHIFT), _MOST_SHIFT)
     with np.errstate(divide="ignore"):
         reciprocals = np.rint(factor * 2.0 ** (32 - shift) / (EVERY - second.zero_point))

@@ -77,7 +77,8 @@ def of_tables(length: int, around: tuple[Around, ...], shift: int, *, squared: b
 
 def _loaded(asm: Assembly, load: str, first: int, count: int) -> list[tuple[str, str, int]]:
     """Loads of elements of both operands. Returns their registers and places."""
-    pairs = list(zip(("r4", "r5"), ("r6", "r7"), range(first, first + count), strict=False))
+    places = range(first, first + count)
+    pairs: list[tuple[str, str, int]] = list(zip(("r4", "r5"), ("r6", "r7"), places, strict=False))
     asm.emit(*(f"{load} {a}, [r0, #{place}]" for a, _, place in pairs))
     asm.emit(*(f"{load} {b}, [r1, #{place}]" for _, b, place in pairs))
     return pairs
