@@ -122,7 +122,7 @@ OPS = (
         constant_first=True,
         constants=_constants,
         names=names("DIV", "Div"),
-        core_cycles=(24, 0, 0),
+        core_cycles=(22, 0, 0),
     ),
     of_elements(
         SquaredDifference,
@@ -134,6 +134,6 @@ OPS = (
         constants=_constants,
         check=_fits,
         names=names("SQUARED_DIFFERENCE", ""),
-        core_cycles=(30, 0, 0),
+        core_cycles=(22, 0, 0),
     ),
 )
