@@ -46,7 +46,7 @@ def test_most_ops_alone_become_a_kind_that_names_them(form: str) -> None:
 def test_an_op_is_read_or_not() -> None:
     without = compatibility.unread()
     assert "EQUAL" not in without["tflite"]
-    assert {"BIDIRECTIONAL_SEQUENCE_LSTM", "HASHTABLE"} <= {*without["tflite"]}
+    assert {"LSTM", "HASHTABLE"} <= {*without["tflite"]}
     assert "Conv" not in without["onnx"]
     assert "StringSplit" in without["onnx"]
 

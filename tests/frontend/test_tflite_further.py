@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tflite
-from tflite_models import Model, lstm_model, run_litert
+from tflite_models import Model, both_directions, lstm_model, rnn_model, run_litert
 
 from npukit.errors import NpukitError
 from npukit.frontend.models import load_net_from_model
@@ -23,15 +24,17 @@ def real_input(model: Model, name: str, shape: tuple[int, ...] = SHAPE) -> str:
     return model.tensor(name, shape, dtype="float32")
 
 
-def in_float(model: Model, folder: Path, *inputs: np.ndarray, kernels: str = "BUILTIN_REF") -> None:
+def in_float(
+    model: Model, folder: Path, *inputs: np.ndarray, kernels: str = "BUILTIN_REF", outputs: Sequence[str] = ("y",)
+) -> None:
     """Checks the outputs against LiteRT's, up to the last digits of functions."""
     path = folder / "model.tflite"
-    path.write_bytes(model.bytes(["y"]))
-    (got,) = run_reference(load_model(path, in_float=True).net, list(inputs))
-    (expected,) = run_litert(path, inputs, kernels)
-    assert got.dtype == expected.dtype
-    assert got.shape == expected.shape
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    path.write_bytes(model.bytes(outputs))
+    results = run_reference(load_model(path, in_float=True).net, list(inputs))
+    for got, expected in zip(results, run_litert(path, inputs, kernels), strict=True):
+        assert got.dtype == expected.dtype
+        assert got.shape == expected.shape
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
 def reals(seed: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
@@ -330,6 +333,26 @@ def test_an_lstm_of_one_step_goes_on_from_frame_to_frame(time_major: bool, tmp_p
         values = evaluate(net, [frame], values)
         wanted = oracle.get_tensor(oracle.get_output_details()[0]["index"])
         np.testing.assert_allclose(values[net.outputs[0]], wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("merged", "time_major"), [(True, False), (False, True)])
+@pytest.mark.parametrize("kind", ["LSTM", "RNN"])
+def test_a_layer_in_both_directions(kind: str, merged: bool, time_major: bool, tmp_path: Path) -> None:
+    model = both_directions(kind, merged=merged, time_major=time_major)
+    in_float(model, tmp_path, reals(11, model.entries[0].shape), outputs=["y"] if merged else ["y", "z"])
+
+
+def test_an_auxiliary_input_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(both_directions("LSTM", merged=True, auxiliary=True).bytes(["y"]))
+    with pytest.raises(NpukitError, match="it has an auxiliary input"):
+        load_model(path, in_float=True)
+
+
+@pytest.mark.parametrize("activation", ["NONE", "RELU", "RELU6", "TANH"])
+def test_a_plain_recurrent_layer(activation: str, tmp_path: Path) -> None:
+    model = rnn_model(getattr(tflite.ActivationFunctionType, activation))
+    in_float(model, tmp_path, reals(11, (2, 4, 5)))
 
 
 @pytest.mark.parametrize(("steps", "count"), [(5, 1), (1, 0)])

@@ -153,6 +153,47 @@ def lstm_model(*, time_major: bool = False, clip: float = 0.0, steps: int = 5) -
     return model, shape
 
 
+def both_directions(kind: str, *, merged: bool, time_major: bool = False, auxiliary: bool = False) -> Model:
+    """A float layer of kind LSTM or RNN in both directions, from x to y, or to y and z. Only time-major data has two
+    sequences: LiteRT's LSTM begins the second of others with memory that nothing has written."""
+    model, random, steps, given, size = Model(), np.random.default_rng(17), 4, 5, 3
+    batch = 2 if time_major else 1
+    first = (steps, batch) if time_major else (batch, steps)
+    model.inputs.append(model.tensor("x", (*first, given), dtype="float32"))
+    gates = 4 if kind == "LSTM" else 1
+    shapes = [*[(size, given)] * gates, *[(size, size)] * gates, *[None] * (3 * (gates > 1)), *[(size,)] * gates]
+    shapes += [None] * (2 * (gates > 1))
+    names, states = list[str](), list[str]()
+    for side in "fb":
+        sides = [
+            model.constant(f"{side}{number}", random.normal(0, 1, each).astype(np.float32)) if each else ""
+            for number, each in enumerate(shapes)
+        ]
+        held = [model.variable(f"{side}_state{number}", (batch, size)) for number in range(2 if gates > 1 else 1)]
+        names += sides if gates > 1 else [*sides, *held]
+        states += held if gates > 1 else []
+    more = ["x" if auxiliary else "", *[""] * (2 * gates)]
+    widths = [2 * size] if merged else [size, size]
+    results = [model.tensor(name, (*first, width), dtype="float32") for name, width in zip("yz", widths, strict=False)]
+    options = {"FusedActivationFunction": tflite.ActivationFunctionType.TANH, "TimeMajor": time_major}
+    table = f"BidirectionalSequence{kind}"
+    model.op(
+        f"BIDIRECTIONAL_SEQUENCE_{kind}", ["x", *names, *states, *more], results, table, MergeOutputs=merged, **options
+    )
+    return model
+
+
+def rnn_model(activation: int) -> Model:
+    """A float RNN from x to y."""
+    model, random = Model(), np.random.default_rng(19)
+    model.inputs.append(model.tensor("x", (2, 4, 5), dtype="float32"))
+    shapes = ((3, 5), (3, 3), (3,))
+    weights = [model.constant(f"w{at}", random.normal(0, 1, each).astype(np.float32)) for at, each in enumerate(shapes)]
+    inputs, result = ["x", *weights, model.variable("h", (2, 3))], model.tensor("y", (2, 4, 3), dtype="float32")
+    model.op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, [result], "SequenceRNN", FusedActivationFunction=activation)
+    return model
+
+
 LSTM_WIDTH, LSTM_UNITS, LSTM_SCALES = 6, 5, (0.02, 1 / 128, 2.0**-12)
 """Scales of data, hidden state and cell."""
 

@@ -169,11 +169,11 @@ def _updated(write: Writer, gates: Any, total: Any, hidden: Any, size: int) -> S
     return (write(operators.add(new, kept), "hidden"),)
 
 
-def plain(write: Writer, data: Any, weights: Weights, state: State) -> State:
+def plain(write: Writer, data: Any, weights: Weights, state: State, *, function: Any = operators.tanh) -> State:
     """Computes a step of a plain recurrent layer. `data` includes the biases."""
     if state[0] is not None:
         data = write(operators.add(data, write.product(state[0], weights.second, None, "product")), "sum")
-    return (write(operators.tanh(data)),)
+    return (write(function(data)),)
 
 
 def joined(builder: relax.BlockBuilder, steps: Sequence[Any]) -> Any:

@@ -218,7 +218,7 @@ def _with_open_inputs(fault: NpukitError, model: TfliteModel, input_shapes: Inpu
 def _convert(emitter: Emitter, op: TfliteOp, converters: Converters, name: str) -> None:
     """Converts an op. Raises an error unless the converter reads all operands and options and makes all results."""
     emitter.builder.begin_layer(emitter.tensor(op.outputs[0]).name if op.outputs else "")
-    _refuse_recurrent(emitter, op, name)
+    _refuse_recurrent(emitter, op, converters, name)
     if op.kind not in converters:
         by_hand = [f"give its C: --custom {name_of(op.kind)}=FILE.c (docs/models.md)"] if name_of(op.kind) else []
         raise NpukitError(
@@ -289,8 +289,9 @@ def _equal(first: Quantization | None, second: Quantization | None) -> bool:
     return first.zero_points == second.zero_points and abs(first.scale / second.scale - 1) < SAME_SCALE
 
 
-def _refuse_recurrent(emitter: Emitter, op: TfliteOp, name: str) -> None:
-    if op.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM" and emitter.tensor(op.inputs[0]).dtype in ("float32", "int8"):
+def _refuse_recurrent(emitter: Emitter, op: TfliteOp, converters: Converters, name: str) -> None:
+    in_float = op.kind in converters and emitter.tensor(op.inputs[0]).dtype == "float32"
+    if in_float or (op.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM" and emitter.tensor(op.inputs[0]).dtype == "int8"):
         return
     if "LSTM" in op.kind or "RNN" in op.kind:
         raise NpukitError(

@@ -41,6 +41,7 @@ TABLES: Mapping[str, str] = {
     **dict.fromkeys(("MEAN", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "SUM"), "Reducer"),
     "CONV_3D_TRANSPOSE": "Conv3D",
     "L2_NORMALIZATION": "L2Norm",
+    "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNN",
 }
 """Prefixes of the names of options tables, by op, where the op's own name is not the prefix."""
 

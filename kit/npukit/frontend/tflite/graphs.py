@@ -20,8 +20,12 @@ Variable = tuple[bytes, bytes]
 OWN = b"state"
 """Container for the states of single ops, kept from frame to frame."""
 SVDF_STATE = 4
-LSTM, LSTM_STATES = "UNIDIRECTIONAL_SEQUENCE_LSTM", (18, 19)
-"""Inputs with the states of SVDF and of LSTM. An LSTM keeps states only if a frame is one step of its sequence."""
+SEQUENCES: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN"), ()),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": (4,),
+}
+"""Inputs with the states of SVDF, and with states to keep if a frame is one step of a sequence."""
 BEGINS = "its state is zero at the begin of each frame, a whole sequence; TFLite keeps the state until it is reset"
 COMPOSITE = "STABLEHLO_COMPOSITE"
 ABSENT = -1
@@ -195,11 +199,11 @@ class _Flat:
             self.same[result] = held
 
     def _with_states(self, op: TfliteOp) -> TfliteOp:
-        """The op with states kept: an LSTM's of a single step, or a custom op's implicit states as last inputs."""
-        if op.kind == LSTM:
+        """The op with states kept: a layer's of a single step, or a custom op's implicit states as last inputs."""
+        if op.kind in SEQUENCES:
             shape, time = self.tensors[op.inputs[0]].shape, 0 if op.options.of(op.kind)["TimeMajor"] else 1
-            if len(shape) == 3 and shape[time] == 1:
-                return self._remembering(op, LSTM_STATES)
+            if SEQUENCES[op.kind] and len(shape) == 3 and shape[time] == 1:
+                return self._remembering(op, SEQUENCES[op.kind])
             self.remarks.append(f"{self._place(op)}: {BEGINS}")
             return op
         states = states_of(op, self.tensors[op.inputs[0]]) if op.kind in STATEFUL else []

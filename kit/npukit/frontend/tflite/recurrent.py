@@ -1,13 +1,15 @@
-"""TFLite's layers with state: LSTM and SVDF.
+"""TFLite's layers with state: LSTM, RNN and SVDF.
 
-An LSTM with integer states is computed in integers. Other LSTMs are computed in float and unrolled. An LSTM of a single
-step keeps its state from frame to frame. SVDF is a dense layer and, for each unit, a filter over the dense results of
-the last frames. Its state is laid out as an image with one row per frame, so that the filter is a grouped convolution.
+An LSTM with integer states is computed in integers. Other LSTMs and RNNs are computed in float and unrolled. A layer of
+a single step keeps its state from frame to frame. SVDF is a dense layer and, for each unit, a filter over the dense
+results of the last frames. Its state is laid out as an image with one row per frame, so that the filter is a grouped
+convolution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,8 +20,9 @@ from tvm import relax
 from npukit.errors import NpukitError
 from npukit.frontend.expressions import dequantize, quantize
 from npukit.frontend.given import made_by
-from npukit.frontend.recurrent import State, Weights, Writer, joined, lstm, unrolled
+from npukit.frontend.recurrent import State, Step, Weights, Writer, joined, lstm, plain, unrolled
 from npukit.frontend.tflite.emit import Emitter, operators
+from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.graphs import SVDF_STATE
 from npukit.frontend.tflite.linear import bias_of, dequantized_as
 from npukit.frontend.tflite.model import TfliteOp, TfliteTensor
@@ -39,27 +42,88 @@ ORDER = (0, 1, 3, 2)
 
 
 def lstm_layer(emitter: Emitter, op: TfliteOp) -> None:
-    _check(emitter, op)
-    states = op.inputs[STATES:NORMS]
-    if tuple(emitter.tensor(index).dtype for index in (op.inputs[INPUT], *states)) == LSTM_TYPES:
+    if tuple(emitter.tensor(index).dtype for index in (op.inputs[INPUT], *op.inputs[STATES:NORMS])) == LSTM_TYPES:
+        _check(emitter, op)
         _in_integers(emitter, op)
-        return
-    data, swapped = emitter.real(op.inputs[INPUT]), [1, 0, 2]
-    if not op.options["TimeMajor"]:
-        data = emitter.emit(operators.permute_dims(data, swapped))
-    held, clip, kept = [emitter.tensor(index) for index in states], float(op.options["CellClip"]), op.outputs[1:]
-    begins = tuple(emitter.real(index) for index in states) if kept else (None, None)
+    else:
+        emitter.define_real(op.outputs[0], _lstm_in_reals(emitter, op))
+
+
+def rnn_layer(emitter: Emitter, op: TfliteOp) -> None:
+    emitter.define_real(op.outputs[0], _rnn_in_reals(emitter, op))
+
+
+def _lstm_in_reals(emitter: Emitter, op: TfliteOp, *, backwards: bool = False) -> relax.Expr:
+    _check(emitter, op)
+    states, clip = op.inputs[STATES:NORMS], float(op.options["CellClip"])
 
     def step(write: Writer, data: Any, weights: Weights, state: State) -> State:
         """A step in float. The states are rounded to the types of their tensors."""
         made = lstm(write, data, weights, state, clip=clip)
-        return tuple(_rounded(write, each, tensor) for each, tensor in zip(made, held, strict=True))
+        return tuple(_rounded(write, each, emitter.tensor(at)) for each, at in zip(made, states, strict=True))
 
-    steps, ends = unrolled(emitter.builder, step, data, _weights(emitter, op), begins)
+    weights = (
+        np.concatenate([_real(emitter, op.inputs[begin + gate]) for gate in ORDER])
+        for begin in (INPUT_TO_GATES, STATE_TO_GATES, BIASES)
+    )
+    return _sequence(emitter, op, step, weights, states, backwards=backwards)
+
+
+def _rnn_in_reals(emitter: Emitter, op: TfliteOp, *, backwards: bool = False) -> relax.Expr:
+    """Inputs: data, weights of data and of state, bias, state."""
+    _, *weights, state = op.inputs
+    is_tanh = op.options["FusedActivationFunction"] == tflite.ActivationFunctionType.TANH
+    step = partial(plain, function=operators.tanh if is_tanh else partial(activated, op))
+    return _sequence(emitter, op, step, (_real(emitter, each) for each in weights), [state], backwards=backwards)
+
+
+def both_directions(
+    layer: Callable[..., relax.Expr], sides: Sequence[Sequence[int]], emitter: Emitter, op: TfliteOp
+) -> None:
+    """A layer forwards and backwards. `sides`: the places of the inputs after the data, by direction."""
+    if any(index >= 0 for index in op.inputs[1 + sum(map(len, sides)) :]):
+        raise NpukitError("it has an auxiliary input, which npukit does not read yet")
+    parts = (replace(op, inputs=Operands(op.inputs[at] for at in (INPUT, *side)), outputs=()) for side in sides)
+    results = [layer(emitter, part, backwards=bool(number)) for number, part in enumerate(parts)]
+    results = [operators.concat(results, -1)] if op.options["MergeOutputs"] else results
+    for index, value in zip(op.outputs, results, strict=True):
+        emitter.define_real(index, value)
+
+
+bidirectional_lstm = partial(both_directions, _lstm_in_reals, ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38)))
+bidirectional_rnn = partial(both_directions, _rnn_in_reals, (range(1, 5), range(5, 9)))
+
+
+def _sequence(
+    emitter: Emitter,
+    op: TfliteOp,
+    step: Step,
+    weights: Iterable[np.ndarray],
+    states: Sequence[int],
+    *,
+    backwards: bool,
+) -> relax.Expr:
+    """The hidden state after each step, in the data's order of axes. Defines the results after the first: states."""
+    _check_begin(emitter, op, states)
+    data, swapped, kept = emitter.real(op.inputs[INPUT]), [1, 0, 2], op.outputs[1:]
+    if not op.options["TimeMajor"]:
+        data = emitter.emit(operators.permute_dims(data, swapped))
+    begins = tuple(emitter.real(index) if kept else None for index in states)
+    first, second, bias = weights
+    held = Weights(first, second, bias, np.zeros_like(bias))
+    steps, ends = unrolled(emitter.builder, step, data, held, begins, backwards=backwards)
     for index, value in zip(kept, ends, strict=False):
         emitter.define_real(index, value)
     whole = emitter.emit(operators.squeeze(joined(emitter.builder, steps), [1]))
-    emitter.define_real(op.outputs[0], whole if op.options["TimeMajor"] else operators.permute_dims(whole, swapped))
+    return whole if op.options["TimeMajor"] else emitter.emit(operators.permute_dims(whole, swapped))
+
+
+def _real(emitter: Emitter, index: int) -> np.ndarray:
+    """The real numbers of a constant."""
+    value, given = emitter.constant(index), emitter.tensor(index).quantization
+    if given is None or value.dtype == np.float32:
+        return value
+    return (value.astype(np.float32) - given.zero_point) * np.float32(given.scale)
 
 
 def _rounded(write: Callable[[Any], Any], value: Any, tensor: TfliteTensor) -> Any:
@@ -75,6 +139,7 @@ def _in_integers(emitter: Emitter, op: TfliteOp) -> None:
     state. All elements of each are independent."""
     data, time = emitter.value(op.inputs[INPUT]), 0 if op.options["TimeMajor"] else 1
     shape, states = emitter.shape(data), op.inputs[STATES:NORMS]
+    _check_begin(emitter, op, states)
     hidden, cell = (emitter.value(at) if op.outputs[1:] else _zero_state(emitter, at, data) for at in states)
     gates, (to_cell, to_hidden), made = _gates(emitter, op), _products(emitter, op), list[relax.Expr]()
     for step in range(shape[time]):
@@ -179,20 +244,6 @@ def _next_hidden(factor: Any, to_tanh: tuple[int, int], zero: int, gates: Any, c
     return te.compute(cell.shape, value, name="hidden")
 
 
-def _weights(emitter: Emitter, op: TfliteOp) -> Weights:
-    def real(index: int) -> np.ndarray:
-        value, given = emitter.constant(index), emitter.tensor(index).quantization
-        if given is None or value.dtype == np.float32:
-            return value
-        return (value.astype(np.float32) - given.zero_point) * np.float32(given.scale)
-
-    first, second, bias = (
-        np.concatenate([real(op.inputs[begin + gate]) for gate in ORDER])
-        for begin in (INPUT_TO_GATES, STATE_TO_GATES, BIASES)
-    )
-    return Weights(first, second, bias, np.zeros_like(bias))
-
-
 def _check(emitter: Emitter, op: TfliteOp) -> None:
     """Raises an error for a layer that npukit cannot unroll."""
     given = [index >= 0 for index in op.inputs]
@@ -207,7 +258,10 @@ def _check(emitter: Emitter, op: TfliteOp) -> None:
         raise NpukitError("it clips a projection that it has not, or its cell at no number")
     if op.options["FusedActivationFunction"] != tflite.ActivationFunctionType.TANH:
         raise NpukitError("its activation is not tanh")
-    if not op.outputs[1:] and any(np.any(emitter.constant(index)) for index in op.inputs[STATES:NORMS]):
+
+
+def _check_begin(emitter: Emitter, op: TfliteOp, states: Sequence[int]) -> None:
+    if not op.outputs[1:] and any(np.any(emitter.constant(index)) for index in states):
         raise NpukitError("its state does not begin at zero")
 
 
