@@ -310,6 +310,34 @@ def test_places_that_come_from_outside(tmp_path: Path) -> None:
     in_float(model, tmp_path, reals(10), np.array([[1, 2], [0, 1]], np.int32))
 
 
+@pytest.mark.parametrize("code", ["COMPLEX_ABS", "IMAG", "REAL"])
+@pytest.mark.parametrize(("shape", "lengths"), [((3, 1, 12), (1, 16)), ((8, 16), (8, 8)), ((2, 4, 8), (4, 8))])
+def test_a_fourier_transform(code: str, shape: tuple[int, ...], lengths: tuple[int, int], tmp_path: Path) -> None:
+    """Data are cut, or go on with zeros. Between the transform and its parts a reshape removes an axis."""
+    model, found = Model(), (*shape[:-2], lengths[0], lengths[1] // 2 + 1)
+    real_input(model, "x", shape)
+    model.constant("lengths", np.array(lengths, np.int32))
+    model.op("RFFT2D", ["x", "lengths"], [model.tensor("pairs", found, dtype="complex64")], "Rfft2d")
+    flat = (*found[:-2], found[-2] * found[-1])
+    model.constant("shape", np.array(flat, np.int32))
+    model.op("RESHAPE", ["pairs", "shape"], [model.tensor("flat", flat, dtype="complex64")])
+    model.op(code, ["flat"], [model.tensor("y", flat, dtype="float32")])
+    in_float(model, tmp_path, reals(11, shape))
+
+
+@pytest.mark.parametrize(("code", "result"), [("NEG", "y"), ("", "pairs")])
+def test_other_uses_of_complex_numbers_are_refused(code: str, result: str, tmp_path: Path) -> None:
+    model, path = Model(), tmp_path / "model.tflite"
+    real_input(model, "x", (1, 8))
+    model.constant("lengths", np.array([1, 8], np.int32))
+    model.op("RFFT2D", ["x", "lengths"], [model.tensor("pairs", (1, 5), dtype="complex64")], "Rfft2d")
+    if code:
+        model.op(code, ["pairs"], [model.tensor("y", (1, 5), dtype="complex64")])
+    path.write_bytes(model.bytes([result]))
+    with pytest.raises(NpukitError, match="'pairs' has complex numbers"):
+        load_model(path, in_float=True)
+
+
 @pytest.mark.parametrize("time_major", [False, True])
 def test_an_lstm(time_major: bool, tmp_path: Path) -> None:
     model, shape = lstm_model(time_major=time_major, clip=0.3)

@@ -25,6 +25,7 @@ TYPES = {
     "uint64": tflite.TensorType.UINT64,
     "bool": tflite.TensorType.BOOL,
     "float16": tflite.TensorType.FLOAT16,
+    "complex64": tflite.TensorType.COMPLEX64,
     "resource": tflite.TensorType.RESOURCE,
 }
 

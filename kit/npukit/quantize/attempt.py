@@ -303,7 +303,7 @@ class FloatModel:
     def _peaks(self, seen: Frames, deep: Sequence[Any]) -> dict[Any, float]:
         """The least of all rows' largest values, by softmax."""
         points = self.points
-        places = {each: len(points.quantised) + at for at, each in enumerate(softmaxes(points))}
+        places = {each: len(points.in_order()) + at for at, each in enumerate(softmaxes(points))}
         given = ([values[places[each]] for each in deep] for values in seen.values) if deep else iter(())
         return dict(zip(deep, least_peaks(given, [points.values[each] for each in deep]), strict=True))
 

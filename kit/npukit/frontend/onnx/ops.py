@@ -28,6 +28,7 @@ from npukit.frontend.onnx.node import known, known_real, padded, text_of
 from npukit.frontend.onnx.recurrent import RECURRENT
 from npukit.frontend.onnx.resize import resize
 from npukit.net.importer.expressions import shape_of
+from npukit.net.limits import OPERANDS
 
 operators: Any = relax.op
 tensor_type: Any = relax.TensorType
@@ -59,6 +60,8 @@ def _limit(given: Any, default: float, params: Any) -> float | None:
     return default if np.isnan(value.item()) else float(value.item())
 
 
+WITH_SCALES_AS_INPUT = 13
+"""An opset whose Resize takes region, scales and sizes as inputs."""
 PADDING = {"constant": "constant", "edge": "replicate", "reflect": "reflect", "wrap": "circular"}
 """Relax's name of each mode of padding."""
 
@@ -132,17 +135,6 @@ def _in_place(bb: Any, data: Any, places: np.ndarray, updates: Any, shape: tuple
     return operators.reshape(found, shape_of(data))
 
 
-def hardmax(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
-    """One at the first of the largest numbers of an axis, else zero. TVM converts old opsets, which flatten data."""
-    if usual.__name__ != "_impl_v13":
-        return usual(bb, inputs, attr, params)
-    data, axis = inputs[0], attr.get("axis", -1)
-    along = [-1 if each == axis % len(shape_of(data)) else 1 for each in range(len(shape_of(data)))]
-    steps = relax.const(np.arange(shape_of(data)[axis]).reshape(along))
-    best = bb.emit(operators.argmax(data, axis, keepdims=True))
-    return operators.astype(bb.emit(operators.equal(best, steps)), str(data.ty.dtype))
-
-
 def top_k(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     """The largest or least numbers, sorted even if the model does not ask for an order."""
     count = known(inputs[1], params) if len(inputs) > 1 else np.array(attr.get("k", 1))
@@ -159,6 +151,58 @@ def unsqueeze(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     axes = known(inputs[1], params) if len(inputs) > 1 else np.zeros(0, int)
     if axes is None or axes.dtype.kind != "i":
         raise NpukitError("Unsqueeze's axes are computed at run time, or no whole numbers")
+    return usual(bb, inputs, attr, params)
+
+
+def one_hot(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """The second value at the index of each code, else the first. Negative indices count from the end."""
+    indices, *ends = inputs
+    depth, values = (known(each, params) for each in ends)
+    if depth is None or values is None:
+        raise NpukitError("OneHot's depth or values are computed at run time")
+    rank, count = len(indices.ty.shape) + 1, int(depth.item())
+    OPERANDS.check(count, "its depth")
+    axis, places = attr.get("axis", -1) % rank, bb.emit(operators.astype(indices, "int64"))
+    from_end = bb.emit(operators.add(places, relax.const(count, "int64")))
+    negative = bb.emit(operators.less(places, relax.const(0, "int64")))
+    apart = bb.emit(operators.expand_dims(bb.emit(operators.where(negative, from_end, places)), axis))
+    steps = relax.const(np.arange(count).reshape([-1 if each == axis else 1 for each in range(rank)]))
+    return operators.where(bb.emit(operators.equal(apart, steps)), relax.const(values[1]), relax.const(values[0]))
+
+
+def max_unpool(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """Indices are those of the inferred shape, to which a stated shape adds zeros."""
+    found = bb.emit(usual(bb, padded(inputs[:2], 3), attr, params))
+    if len(inputs) < 3:
+        return found
+    shape = known(inputs[2], params)
+    if shape is None:
+        raise NpukitError("MaxUnpool's shape is computed at run time")
+    more = shape - np.array([int(size) for size in found.ty.shape])
+    return operators.nn.pad(found, np.stack([0 * more, more], 1).ravel().tolist(), "constant", 0.0)
+
+
+def upsample(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """A Resize without shifts of pixels. Old opsets have the scales as an attribute."""
+    scales = inputs[1] if len(inputs) > 1 else relax.const(np.array(attr.get("scales"), np.float32))
+    attr["coordinate_transformation_mode"], attr["nearest_mode"] = b"asymmetric", b"floor"
+    usual = onnx_frontend.Resize.get_converter(WITH_SCALES_AS_INPUT)
+    return resize(usual, bb, [inputs[0], None, scales], attr, params)
+
+
+def rms_normalization(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    """RMS norm. TVM's loops need an axis outside the norm."""
+    data, gains = inputs
+    if attr.get("axis", -1) % len(data.ty.shape):
+        return usual(bb, inputs, attr, params)
+    attr["axis"] = 1
+    found = usual(bb, [bb.emit(operators.expand_dims(data, 0)), gains], attr, params)
+    return operators.squeeze(bb.emit(found), [0])
+
+
+def roi_align(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+    if text_of(attr, "mode", "avg") != "avg":
+        raise NpukitError("it takes the largest sample, before or after interpolation: runtimes differ")
     return usual(bb, inputs, attr, params)
 
 
@@ -234,7 +278,9 @@ OWN: Mapping[str, Callable[..., Any]] = {
     "Max": lambda bb, inputs, attr, params: reduce(operators.maximum, inputs),
     "Min": lambda bb, inputs, attr, params: reduce(operators.minimum, inputs),
     "NonMaxSuppression": non_max_suppression,
+    "OneHot": one_hot,
     "TopK": top_k,
+    "Upsample": upsample,
     **INTEGER_OPS,
     **RECURRENT,
 }
@@ -246,12 +292,14 @@ AROUND: Mapping[str, Callable[..., Any]] = {
     "ConvTranspose": conv_transpose,
     "Gather": gather,
     "Gemm": in_halves,
-    "Hardmax": hardmax,
     "LayerNormalization": layer_normalization,
     "MatMul": in_halves,
+    "MaxUnpool": max_unpool,
     "Pad": pad,
     "Pow": power,
+    "RMSNormalization": rms_normalization,
     "Resize": resize,
+    "RoiAlign": roi_align,
     "ScatterElements": scatter_elements,
     "ScatterND": scatter_nd,
     "Unsqueeze": unsqueeze,

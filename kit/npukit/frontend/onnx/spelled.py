@@ -8,11 +8,12 @@ import numpy as np
 import onnx
 
 from npukit.errors import NpukitError
+from npukit.frontend.fourier import fourier
 from npukit.frontend.onnx.dynamic_lstm import dynamic_lstm
 from npukit.frontend.onnx.spelling import Spelling
 
-REAL, COMPLEX = 1, 2
-"""Numbers of each element, on the last axis of the data of a Fourier transform."""
+WITH_AXIS_AS_INPUT = 20
+"""First opset whose DFT takes its axis as an input."""
 
 
 def spelled(spelling: Spelling) -> list[onnx.NodeProto] | None:
@@ -23,12 +24,16 @@ def spelled(spelling: Spelling) -> list[onnx.NodeProto] | None:
     try:
         rule(spelling)
     except NpukitError as error:
-        raise NpukitError(f"{spelling.node.op_type} ({spelling.node.name or 'unnamed'}): {error.message}") from error
+        raise NpukitError(
+            f"{spelling.node.op_type} ({spelling.node.name or 'unnamed'}): {error.message}", tries=error.tries
+        ) from error
     return spelling.nodes
 
 
 def _dropout(spelling: Spelling) -> None:
     """A dropout changes nothing in inference. Its mask is true everywhere."""
+    if spelling.known(2, False) and spelling.known(1, 0.5):
+        raise NpukitError("it is in training mode", tries=["export the model for inference: model.eval()"])
     spelling.add("Identity", spelling.input(0), to=spelling.node.output[0])
     if len(spelling.node.output) > 1 and spelling.node.output[1]:
         whole = spelling.constant(np.ones(spelling.sizes(0), bool))
@@ -47,23 +52,17 @@ def _lp_normalization(spelling: Spelling) -> None:
     spelling.add("Div", data, spelling.add("Max", length, least), to=spelling.node.output[0])
 
 
-def _waves(length: int, count: int) -> np.ndarray:
-    """Cosines and negative sines of frequencies 0 to count - 1: [length, count, 2]."""
-    turns = np.outer(np.arange(length), np.arange(count)) * (-2 * np.pi / length)
-    return np.stack([np.cos(turns), np.sin(turns)], -1)
-
-
 def _short_transform(spelling: Spelling) -> None:
     """STFT of real numbers: a convolution with a filter for each part of each frequency."""
     told, (signals, samples, *rest) = spelling.attributes, spelling.sizes(0)
-    if rest not in ([], [REAL]):
+    if rest not in ([], [1]):
         raise NpukitError("it transforms complex numbers, which npukit does not read yet")
     window = spelling.known(2, np.ones(0))
     length = int(spelling.known(3, window.size))
     window = window if window.size else np.ones(length)
     count = length // 2 + 1 if told.get("onesided", 1) else length
-    filters = _waves(length, count) * window[:, np.newaxis, np.newaxis]
-    filters = spelling.constant(filters.reshape(length, 1, 2 * count).T.astype(np.float32))
+    waves = fourier(length, length, 1, onesided=bool(told.get("onesided", 1))) * window[:, np.newaxis]
+    filters = spelling.constant(waves.T[:, np.newaxis].astype(np.float32))
     line = spelling.reshaped(spelling.input(0), [signals, 1, samples])
     step = int(spelling.known(1))
     found = spelling.add("Conv", line, filters, strides=[step], kernel_shape=[length])
@@ -73,27 +72,47 @@ def _short_transform(spelling: Spelling) -> None:
 
 
 def _transform(spelling: Spelling) -> None:
-    """DFT along the last axis but one: a product with a constant matrix."""
-    told, shape = spelling.attributes, spelling.sizes(0)
-    axis = int(spelling.known(2, told.get("axis", 1 if spelling.opset < 20 else -2))) % len(shape)
-    size, parts = shape[-2:]
-    length = int(spelling.known(1, size))
-    if axis != len(shape) - 2 or length != size:
-        raise NpukitError("it transforms another axis than the last, or another length, which npukit does not read yet")
-    inverse = bool(told.get("inverse", 0))
-    count = size // 2 + 1 if told.get("onesided", 0) else size
-    real = _waves(size, count) * ([1, -1] if inverse else [1, 1])
-    turned = np.stack([-real[..., 1], real[..., 0]], -1)  # a wave times the imaginary unit
-    matrix = np.stack([real, turned][:parts], 1).reshape(size * parts, 2 * count) / (size if inverse else 1)
-    flat = spelling.reshaped(spelling.input(0), [*shape[:-2], size * parts])
-    found = spelling.add("MatMul", flat, spelling.constant(matrix.astype(np.float32)))
-    spelling.reshaped(found, [*shape[:-2], count, 2], to=spelling.node.output[0])
+    """DFT along an axis: a product with a constant matrix."""
+    told, (*sizes, parts) = spelling.attributes, spelling.sizes(0)
+    rank, is_old = len(sizes), spelling.opset < WITH_AXIS_AS_INPUT
+    axis = told.get("axis", 1) if is_old else int(spelling.known(2, -2))
+    axis = axis if axis >= 0 else axis + rank + 1
+    inverse, onesided = (bool(told.get(name, 0)) for name in ("inverse", "onesided"))
+    length = int(spelling.known(1, 2 * sizes[axis] - 2 if inverse and onesided else sizes[axis]))
+    matrix = fourier(sizes[axis], length, parts, inverse=inverse, onesided=onesided)
+    order = [*(each for each in range(rank) if each != axis), axis, rank]
+    moved = spelling.add("Transpose", spelling.input(0), perm=order)
+    outer = [size for place, size in enumerate(sizes) if place != axis]
+    found = spelling.add("MatMul", spelling.reshaped(moved, [*outer, len(matrix)]), spelling.constant(matrix))
+    pairs = spelling.reshaped(found, [*outer, -1, 1 if inverse and onesided else 2])
+    spelling.add("Transpose", pairs, to=spelling.node.output[0], perm=np.argsort(order).tolist())
+
+
+def _space_to_depth(spelling: Spelling) -> None:
+    """The places of a block are the first part of a result's channel, or in mode CRD the last."""
+    told, (images, channels, height, width) = spelling.attributes, spelling.sizes(0)
+    size = told["blocksize"]
+    places = spelling.reshaped(spelling.input(0), [images, channels, height // size, size, width // size, size])
+    order = [1, 3, 5] if told.get("mode") == b"CRD" else [3, 5, 1]
+    moved = spelling.add("Transpose", places, perm=[0, *order, 2, 4])
+    shape = [images, channels * size**2, height // size, width // size]
+    spelling.reshaped(moved, shape, to=spelling.node.output[0])
+
+
+def _compress(spelling: Spelling) -> None:
+    """The chosen places of an axis, or of the data as a line."""
+    data, axis = spelling.input(0), spelling.attributes.get("axis")
+    data = spelling.reshaped(data, [-1]) if axis is None else data
+    places = spelling.constant(np.flatnonzero(spelling.known(1)))
+    spelling.add("Gather", data, places, to=spelling.node.output[0], axis=axis or 0)
 
 
 SPELT: Mapping[tuple[str, str], Callable[[Spelling], None]] = {
+    ("", "Compress"): _compress,
     ("", "DFT"): _transform,
     ("", "Dropout"): _dropout,
     ("", "LpNormalization"): _lp_normalization,
+    ("", "SpaceToDepth"): _space_to_depth,
     ("", "STFT"): _short_transform,
     ("com.microsoft", "DynamicQuantizeLSTM"): dynamic_lstm,
 }

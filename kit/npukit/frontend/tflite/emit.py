@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, cast
@@ -28,7 +28,7 @@ from npukit.frontend.shapes import (
 )
 from npukit.frontend.tflite.fields import Operands
 from npukit.frontend.tflite.file import DTYPES
-from npukit.frontend.tflite.model import TfliteModel, TfliteOp, TfliteTensor, name_of
+from npukit.frontend.tflite.model import COMPLEX, TfliteModel, TfliteOp, TfliteTensor, name_of
 from npukit.net.importer.expressions import as_tflite
 from npukit.net.limits import check_shape
 from npukit.net.tensor import Quantization
@@ -141,6 +141,7 @@ Converters = Mapping[str, Converter]
 
 def _check_declared(tensor: TfliteTensor, shape: tuple[int, ...], dtype: str) -> None:
     """Raises an error if a tensor's shape or type differs from its declaration. A declared size of 0 is open."""
+    shape, dtype = (shape[:-1], COMPLEX) if tensor.dtype == COMPLEX else (shape, dtype)
     declared = tensor.open or tensor.shape
     closed = tuple(stated or size for stated, size in zip(declared, shape, strict=False))
     if tensor.has_shape and not (len(declared) == len(shape) and closed == shape):
@@ -162,6 +163,7 @@ def emit_module(model: TfliteModel, converters: Converters, name: str, input_sha
             try:
                 for op in model.ops:
                     _convert(emitter, op, converters, name)
+                _refuse_complex(emitter, model.outputs)
                 outputs = relax.Tuple([emitter.value(index) for index in model.outputs])
             except NpukitError as error:
                 # TVM warns on stderr about an unfinished function.
@@ -226,6 +228,8 @@ def _convert(emitter: Emitter, op: TfliteOp, converters: Converters, name: str) 
             tries=[*by_hand, "read are: " + ", ".join(sorted(converters))],
         )
     try:
+        if op.kind not in ON_COMPLEX:
+            _refuse_complex(emitter, (*op.inputs, *op.outputs))
         inputs, options = Operands(op.inputs), op.options.of(op.kind)
         converters[op.kind](emitter, replace(op, inputs=inputs, options=options))
         if op.kind in COPIES:
@@ -239,6 +243,18 @@ def _convert(emitter: Emitter, op: TfliteOp, converters: Converters, name: str) 
     except Exception as error:
         reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
         raise NpukitError(f"{name}: op {op.index} ({op.kind}) is malformed: {reason[0]}") from error
+
+
+ON_COMPLEX = ("COMPLEX_ABS", "IMAG", "REAL", "RESHAPE", "RFFT2D")
+"""Ops that read or make complex numbers."""
+
+
+def _refuse_complex(emitter: Emitter, tensors: Iterable[int]) -> None:
+    named = [emitter.tensor(index).name for index in tensors if index >= 0 and emitter.tensor(index).dtype == COMPLEX]
+    if named:
+        raise NpukitError(
+            f"{named[0]!r} has complex numbers, which npukit reads between a Fourier transform and its parts"
+        )
 
 
 CHOICES = ("MAXIMUM", "MINIMUM")

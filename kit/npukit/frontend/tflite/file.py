@@ -17,6 +17,7 @@ from npukit.frontend.tflite.dilated import with_dilated
 from npukit.frontend.tflite.fields import OpOptions, refuse_unread
 from npukit.frontend.tflite.graphs import COMPOSITE, flattened
 from npukit.frontend.tflite.model import (
+    COMPLEX,
     CUSTOM,
     TfliteModel,
     TfliteOp,
@@ -166,7 +167,7 @@ def _tensor(data: bytes, model: Any, tensor: Any, file: str) -> TfliteTensor:
     sizes = _indices(tensor.ShapeAsNumpy())
     shape = tuple(0 if size == OPEN else size for size in sizes)
     check_shape(shape, f"{file}: tensor {name!r}")
-    dtype = DTYPES.get(tensor.Type(), f"type {tensor.Type()}")
+    dtype = {**DTYPES, tflite.TensorType.COMPLEX64: COMPLEX}.get(tensor.Type(), f"type {tensor.Type()}")
     quantization = _quantization(tensor.Quantization(), name, shape, file)
     value = _value(data, model, tensor, shape, dtype)
     if value is None and tensor.Type() == tflite.TensorType.INT4:

@@ -14,6 +14,8 @@ from npukit.frontend.tflite.fields import OpOptions
 from npukit.net.limits import OPERANDS
 from npukit.net.tensor import Quantization
 
+COMPLEX = "complex64"
+"""Type of complex numbers. Their emitted values are float32 pairs on an additional last axis."""
 CUSTOM = "custom op"
 """Prefix of the kinds of custom ops."""
 

@@ -10,7 +10,7 @@ import tflite
 
 from npukit.errors import NpukitError
 from npukit.frontend.tflite.emit import Emitter, operators, shape_expression
-from npukit.frontend.tflite.model import TfliteOp
+from npukit.frontend.tflite.model import COMPLEX, TfliteOp
 from npukit.net.limits import check_shape
 
 BEFORE_ALL = -(2**31)
@@ -25,7 +25,8 @@ def reshape(emitter: Emitter, op: TfliteOp) -> None:
         shape = emitter.integers(rest[0])
     else:
         shape = list(emitter.tensor(op.outputs[0]).shape if isinstance(given, int) else map(int, given))
-    emitter.define_real(op.outputs[0], operators.reshape(emitter.real(data), shape))
+    pairs = [2] if emitter.tensor(data).dtype == COMPLEX else []
+    emitter.define_real(op.outputs[0], operators.reshape(emitter.real(data), [*shape, *pairs]))
 
 
 def densify(emitter: Emitter, op: TfliteOp) -> None:

@@ -1,4 +1,5 @@
-"""TFLite Micro's signal ops, exact to TFLite Micro's kernels. The integer arithmetic is in `templates/ops/signal`.
+"""TFLite's Fourier transforms in float, and TFLite Micro's signal ops, exact to TFLite Micro's kernels. The integer
+arithmetic is in `templates/ops/signal`.
 
 Elements of a result that a kernel leaves unwritten are zero here.
 """
@@ -6,12 +7,15 @@ Elements of a result that a kernel leaves unwritten are zero here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from tvm import relax
 
 from npukit.errors import NpukitError
+from npukit.frontend.expressions import place
+from npukit.frontend.fourier import fourier
 from npukit.frontend.given import made_by, tensor_type
 from npukit.frontend.tflite.emit import Converter, Emitter, operators
 from npukit.frontend.tflite.model import TfliteOp, custom_kind, options_of
@@ -254,7 +258,39 @@ def _stacker(emitter: Emitter, op: TfliteOp) -> None:
     emitter.define(op.outputs[3], operators.where(whole, taken, waiting))
 
 
+def rfft_2d(emitter: Emitter, op: TfliteOp) -> None:
+    """Transforms rows, then columns. The parts of complex numbers lie on an additional last axis."""
+    data, (rows, columns), swapped = emitter.real(op.inputs[0]), emitter.integers(op.inputs[1]), [0, 2, 1, 3]
+    *outer, height, width = emitter.shape(data)
+    count, images = columns // 2 + 1, prod(outer)
+    found = emitter.emit(operators.matmul(data, relax.const(fourier(width, columns, 1, onesided=True))))
+    if (height, rows) != (1, 1):
+        pairs = emitter.emit(operators.reshape(found, (images, height, count, 2)))
+        flat = operators.reshape(emitter.emit(operators.permute_dims(pairs, swapped)), (images, count, height * 2))
+        lines = emitter.emit(operators.matmul(emitter.emit(flat), relax.const(fourier(height, rows, 2))))
+        pairs = emitter.emit(operators.reshape(lines, (images, count, rows, 2)))
+        found = emitter.emit(operators.permute_dims(pairs, swapped))
+    emitter.define(op.outputs[0], operators.reshape(found, (*outer, rows, count, 2)))
+
+
+def part_of_complex(part: int) -> Converter:
+    def convert(emitter: Emitter, op: TfliteOp) -> None:
+        emitter.define(op.outputs[0], place(emitter.builder, emitter.value(op.inputs[0]), -1, part))
+
+    return convert
+
+
+def complex_abs(emitter: Emitter, op: TfliteOp) -> None:
+    squares = emitter.emit(operators.square(emitter.value(op.inputs[0])))
+    emitter.define(op.outputs[0], operators.sqrt(emitter.emit(operators.sum(squares, axis=-1))))
+
+
 SIGNAL: Mapping[str, Converter] = {
+    "COMPLEX_ABS": complex_abs,
+    "IMAG": part_of_complex(1),
+    "REAL": part_of_complex(0),
+    "RFFT2D": rfft_2d,
+} | {
     custom_kind(name): converter
     for name, converter in {
         "SignalDelay": _delay,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tvm
@@ -121,7 +121,22 @@ def key_of(function: Any, board: str) -> str:
 def legalized(module: IRModule) -> IRModule:
     """The module with operators replaced by loops: npukit's own if defined, else TVM's for the current target."""
     begun = transforms.LegalizeOps(OWN, skip_ops=SORTS)(module)
-    return transforms.LegalizeOps(OWN)(backend.DispatchSortScan()(begun))
+    return _from_begin(transforms.LegalizeOps(OWN)(backend.DispatchSortScan()(begun)))
+
+
+def _from_begin(module: IRModule) -> IRModule:
+    """The module with tensors that begin where their buffers begin. TVM leaves this open in loops of scatters."""
+    found: list[tuple[Any, Any]] = list(module.functions_items())
+    for name, function in found:
+        if isinstance(function, tirx.PrimFunc):
+            kinds = [(each, each.ty) for each in cast(Any, function).params]
+            at_begin = {
+                each: tirx.decl_buffer(kind.shape, kind.dtype, each.name)
+                for each, kind in kinds
+                if isinstance(getattr(kind, "elem_offset", None), relax.Var | tirx.Var)
+            }
+            module[name] = cast(Any, function).specialize(at_begin) if at_begin else function
+    return module
 
 
 SORTS = ["relax.argsort", "relax.sort", "relax.topk"]

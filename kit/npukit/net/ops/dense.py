@@ -166,8 +166,8 @@ OPS = (
         field=_field_of_dense,
         products=products_of_a_filter,
         names=names(
-            "BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN FULLY_CONNECTED SVDF UNIDIRECTIONAL_SEQUENCE_LSTM "
-            "UNIDIRECTIONAL_SEQUENCE_RNN",
+            "BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN FULLY_CONNECTED RFFT2D SVDF "
+            "UNIDIRECTIONAL_SEQUENCE_LSTM UNIDIRECTIONAL_SEQUENCE_RNN",
             "DFT DynamicQuantizeLSTM Gemm GRU LSTM MatMul MatMulNBits QGemm QLinearMatMul RNN",
         ),
         core_cycles=(20, 3.55, 0),

@@ -266,7 +266,7 @@ OPS = (
         Example("lookup(x, w)", constants=f"constant w: int8[256] = {list(range(-128, 128))}"),
         operands=(2, 2),
         names=names(
-            "ABS CEIL COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU RELU6 "
+            "ABS CEIL COMPLEX_ABS COS ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGISTIC NEG POW RELU RELU6 "
             "RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIN SQRT SQUARE TANH",
             "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Celu Clip Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid "
             "HardSwish IsInf IsNaN LeakyRelu Log Mish Neg QLinearLeakyRelu QLinearSigmoid Reciprocal Relu Round Selu "

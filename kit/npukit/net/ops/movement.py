@@ -238,7 +238,7 @@ OPS = (
         slice_,
         Example("slice(x) begin=[0, 0, 0, 0] end=[1, 1, 2, 4] strides=[1, 1, 1, 1]", "int8[1,1,2,4] scale 0.5 zero 0"),
         scales=Scales.EQUAL_OR_NONE,
-        names=names("SLICE SPLIT SPLIT_V STRIDED_SLICE UNPACK", "CenterCropPad Slice Split"),
+        names=names("IMAG REAL SLICE SPLIT SPLIT_V STRIDED_SLICE UNPACK", "CenterCropPad Slice Split"),
         field=_field_of_slice,
         core_cycles=(8, 0, 0),
     ),
