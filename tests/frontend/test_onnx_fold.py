@@ -112,6 +112,15 @@ def test_a_reshape_of_open_sizes_once_they_are_closed(tmp_path: Path) -> None:
     compared(tmp_path / "m.onnx", [noise(1, 2, 3)])
 
 
+def test_an_input_without_a_shape_needs_one(tmp_path: Path) -> None:
+    path, ends = tmp_path / "m.onnx", ([tensor("x", None)], [tensor("y", None)])
+    written(path, [node("Relu", "x", "y")], [], ends)
+    compared(path, [noise(1, 2, 3)], input_shapes={"x": (1, 2, 3)})
+    with pytest.raises(NpukitError, match="input 'x' has no shape") as error:
+        load_model(path, in_float=True)
+    assert error.value.tries == ("say its shape: --input x:1x3x96x96",)
+
+
 def branches(*kinds: str) -> dict[str, onnx.GraphProto]:
     """Two branches with equal names for their values and constants."""
     return {

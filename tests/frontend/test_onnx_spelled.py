@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from npukit.net.reference import run_reference
 from npukit.quantize.models import load_model
+from npukit.quantize.scales import quantised
 from oracles.onnx_runtime import Session
 
 ROWS, IMAGE, SIGNAL = (2, 3, 8), (1, 4, 6, 5), (2, 40, 1)
@@ -36,6 +37,24 @@ NODES: dict[str, tuple[tuple[int, ...], onnx.NodeProto, dict[str, np.ndarray]]] 
     "transform": (SIGNAL, helper.make_node("DFT", ["x"], ["y"], onesided=1), {}),
     "transform of complex numbers": ((2, 9, 2), helper.make_node("DFT", ["x"], ["y"]), {}),
     "inverse": ((2, 10, 2), helper.make_node("DFT", ["x"], ["y"], inverse=1), {}),
+    "transform along another axis": (
+        (2, 6, 5, 1),
+        helper.make_node("DFT", ["x", "length", "axis"], ["y"], onesided=1),
+        {"length": np.array(8), "axis": np.array(1)},
+    ),
+    "inverse to real numbers": ((2, 6, 2), helper.make_node("DFT", ["x"], ["y"], inverse=1, onesided=1), {}),
+    "chosen places": (
+        ROWS,
+        helper.make_node("Compress", ["x", "c"], ["y"], axis=1),
+        {"c": np.array([True, False, True])},
+    ),
+    "chosen places of a line": (ROWS, helper.make_node("Compress", ["x", "c"], ["y"]), {"c": np.arange(40) % 3 == 1}),
+    "one-hot codes": (
+        ROWS,
+        helper.make_node("OneHot", ["x", "depth", "values"], ["y"], axis=1),
+        {"depth": np.array(3.0, np.float32), "values": np.array([-1, 2], np.float32)},
+    ),
+    "largest number": (ROWS, helper.make_node("Hardmax", ["x"], ["y"], axis=1), {}),
     "dropout": (ROWS, helper.make_node("Dropout", ["x"], ["y"]), {}),
     "unnamed results": (IMAGE, helper.make_node("MaxPool", ["x"], ["y", ""], kernel_shape=[2, 2]), {}),
 }
@@ -72,6 +91,22 @@ def decibels(made: Any, folder: Path, shape: tuple[int, ...], dtype: str = "floa
 def test_near_onnx_runtime(name: str, tmp_path: Path) -> None:
     shape, node, constants = NODES[name]
     assert decibels(model([node], shape, constants), tmp_path, shape, in_float=True) > 110
+
+
+@pytest.mark.parametrize("reduction", ["none", "max"])
+def test_scattered_numbers_in_int8(reduction: str, tmp_path: Path) -> None:
+    node = helper.make_node("ScatterND", ["x", "places", "r"], ["y"], reduction=reduction)
+    constants = {"places": np.array([[1], [0]]), "r": np.linspace(-2, 2, 48, dtype=np.float32).reshape(2, 3, 8)}
+    made, data = model([node], ROWS, constants), np.random.default_rng(5).standard_normal(ROWS).astype(np.float32)
+    onnx.save(made, tmp_path / "model.onnx")
+    np.savez(tmp_path / "c.npz", in0=data[np.newaxis])
+    expected = Session(tmp_path / "model.onnx").run({"x": data})[0]
+    net = load_model(tmp_path / "model.onnx", calibration=tmp_path / "c.npz").net
+    given, result = (net.tensor(name).quantization for name in ("x", "z"))
+    assert given is not None
+    assert result is not None
+    (got,) = run_reference(net, [quantised(data, given)])
+    assert np.abs((got.astype(int) - result.zero_point) * result.scale - expected).max() < 2 * result.scale
 
 
 def test_a_group_norm_with_factors_of_groups(tmp_path: Path) -> None:

@@ -124,17 +124,25 @@ def _check_structure(model: onnx.ModelProto, name: str) -> None:
 
 def _as_checked(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without forms refused by ONNX's checker and accepted by every runtime: scales by channel in old opsets,
-    and the first form of GroupNormalization."""
+    the first form of GroupNormalization, inputs and outputs without a shape."""
     is_old = min(entry.version for entry in model.opset_import) < PER_CHANNEL_OPSET
     kinds = {"GroupNormalization", *(("QuantizeLinear", "DequantizeLinear") if is_old else ())}
-    if not any(node.op_type in kinds for node in model.graph.node):
+    types = [value.type for value in (*model.graph.input, *model.graph.output) if value.type.HasField("tensor_type")]
+    if not any(node.op_type in kinds for node in model.graph.node) and all(map(_has_shape, types)):
         return model
     checked = onnx.ModelProto()
     checked.CopyFrom(model)
+    for value in (*checked.graph.input, *checked.graph.output):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.shape.SetInParent()
     for node in (each for each in checked.graph.node if each.op_type in kinds):
         del node.attribute[:]
         node.op_type = node.op_type.replace("Group", "Instance")
     return checked
+
+
+def _has_shape(kind: onnx.TypeProto) -> bool:
+    return kind.tensor_type.HasField("shape")
 
 
 def known_ops() -> frozenset[str]:
@@ -201,6 +209,12 @@ def _closed_shapes(model: onnx.ModelProto, given: InputShapes, name: str) -> dic
     for value in _inputs(model):
         sizes = value.type.tensor_type.shape.dim
         stated = tuple(size.dim_value if size.HasField("dim_value") else 0 for size in sizes)
+        if not _has_shape(value.type):
+            said = given.get(value.name)
+            if not isinstance(said, tuple):
+                tries = [f"say its shape: --input {value.name}:1x3x96x96"]
+                raise NpukitError(f"{name}: input {value.name!r} has no shape", tries=tries)
+            stated = said
         shape = closed_shape(name, value.name, stated, given)
         if value.name in fixed:
             kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
