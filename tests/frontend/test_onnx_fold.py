@@ -46,7 +46,7 @@ OPEN = ("a", "b", "c", "d")
 """Open sizes."""
 
 
-def tensor(name: str, shape: Sequence[Any], kind: int = FLOAT) -> Any:
+def tensor(name: str, shape: Sequence[Any] | None, kind: int = FLOAT) -> Any:
     return helper.make_tensor_value_info(name, kind, shape)
 
 

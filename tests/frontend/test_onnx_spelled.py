@@ -55,6 +55,22 @@ NODES: dict[str, tuple[tuple[int, ...], onnx.NodeProto, dict[str, np.ndarray]]] 
         {"depth": np.array(3.0, np.float32), "values": np.array([-1, 2], np.float32)},
     ),
     "largest number": (ROWS, helper.make_node("Hardmax", ["x"], ["y"], axis=1), {}),
+    **{
+        equation: (
+            shape,
+            helper.make_node("Einsum", ["x", "w"], ["y"], equation=equation),
+            {"w": np.random.default_rng(7).standard_normal(other).astype(np.float32)},
+        )
+        for equation, shape, other in (
+            ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)),
+            ("bqhd,bkhd->bhqk", (2, 4, 3, 5), (2, 6, 3, 5)),
+            ("ij,jk->ki", (4, 5), (5, 6)),
+            ("i,j->ij", (4,), (5,)),
+            ("abc, bca -> a", (2, 3, 4), (3, 4, 2)),
+            ("...ij,jk->...ik", ROWS, (8, 5)),
+            ("ij,jk->k", (4, 5), (5, 6)),
+        )
+    },
     "dropout": (ROWS, helper.make_node("Dropout", ["x"], ["y"]), {}),
     "unnamed results": (IMAGE, helper.make_node("MaxPool", ["x"], ["y", ""], kernel_shape=[2, 2]), {}),
 }

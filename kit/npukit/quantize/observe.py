@@ -31,13 +31,6 @@ class ObservedRange:
     low: float
     high: float
 
-    @classmethod
-    def of(cls, values: np.ndarray) -> ObservedRange:
-        """The range of values. Infinite values, as of a mask, saturate."""
-        if np.isinf(values).any():
-            values = values[~np.isinf(values)]
-        return cls(float(values.min()), float(values.max())) if values.size else cls(0.0, 0.0)
-
     def joined(self, other: ObservedRange) -> ObservedRange:
         return ObservedRange(min(self.low, other.low), max(self.high, other.high))
 
@@ -84,7 +77,7 @@ def extremes(runs: Iterator[list[np.ndarray]], names: Sequence[str]) -> list[Obs
     variables, each layer after its sources."""
     seen: list[ObservedRange] = []
     for values in runs:
-        now = [ObservedRange.of(value) for value in values]
+        now = [ObservedRange(float(value.min()), float(value.max())) for value in values]
         wrong = next((name for name, each in zip(names, now, strict=True) if isnan(each.low)), None)
         if wrong is not None:
             raise NpukitError(

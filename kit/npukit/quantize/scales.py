@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import inf
+from math import inf, isinf
 
 import numpy as np
 
@@ -83,8 +83,10 @@ def integers(
 
 
 def of_activation(around: ObservedRange) -> Quantization:
-    """int8 with a single zero point. The range is extended to include zero."""
+    """int8 with a single zero point. The range is extended to include zero. An infinite end, as of a mask, becomes the
+    negative of the other end."""
     low, high = min(around.low, 0.0), max(around.high, 0.0)
+    low, high = (-high if isinf(low) else low), (-low if isinf(high) else high)
     scale = float(np.float32(max((high - low) / INT8_STEPS, SMALLEST_SCALE)))
     zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
     return Quantization((scale,), (zero_point,))
@@ -132,7 +134,7 @@ def least_scales(bias: np.ndarray | None, channels: int, data: Quantization) -> 
 
 
 def of_constant(value: np.ndarray) -> Quantization:
-    return of_activation(ObservedRange.of(value))
+    return of_activation(ObservedRange(float(value.min()), float(value.max())))
 
 
 def quantised(value: np.ndarray, quantization: Quantization, dtype: str = "int8") -> np.ndarray:

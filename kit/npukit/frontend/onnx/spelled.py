@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 import numpy as np
 import onnx
@@ -107,10 +108,50 @@ def _compress(spelling: Spelling) -> None:
     spelling.add("Gather", data, places, to=spelling.node.output[0], axis=axis or 0)
 
 
+def _einsum(spelling: Spelling) -> None:
+    """A sum of products of two operands is a product of matrices. Other forms stay."""
+    labels = _labels(spelling)
+    if labels is None:
+        spelling.nodes.append(spelling.node)
+        return
+    (one, other), result = labels
+    sizes = dict(zip(one + other, [*spelling.sizes(0), *spelling.sizes(1)], strict=True))
+    batch, inner = ([each for each in one if each in other and (each in result) == kept] for kept in (True, False))
+    rows, columns = ([each for each in axes if each not in batch + inner] for axes in (one, other))
+    count, depth, width = (prod(sizes[each] for each in axes) for axes in (rows, inner, columns))
+    outer, made = [sizes[each] for each in batch], [*batch, *rows, *columns]
+    first = _arranged(spelling, spelling.input(0), one, batch + rows + inner)
+    second = _arranged(spelling, spelling.input(1), other, batch + inner + columns)
+    first, second = spelling.reshaped(first, [*outer, count, depth]), spelling.reshaped(second, [*outer, depth, width])
+    found = spelling.reshaped(spelling.add("MatMul", first, second), [sizes[each] for each in made])
+    spelling.add("Identity", _arranged(spelling, found, made, list(result)), to=spelling.node.output[0])
+
+
+def _arranged(spelling: Spelling, name: str, axes: Sequence[str], wanted: Sequence[str]) -> str:
+    order = [list(axes).index(each) for each in wanted]
+    return name if order == sorted(order) else spelling.add("Transpose", name, perm=order)
+
+
+def _labels(spelling: Spelling) -> tuple[list[str], str] | None:
+    """The letters of the axes of two operands and of the result; None for another form of Einsum."""
+    given, arrow, result = spelling.attributes["equation"].decode().replace(" ", "").partition("->")
+    operands = given.split(",")
+    if (
+        len(operands) != 2
+        or not arrow
+        or [len(each) for each in operands] != [len(spelling.sizes(at)) for at in (0, 1)]
+    ):
+        return None
+    once = all(len(set(each)) == len(each) for each in (*operands, result))
+    is_sum = set(operands[0]) ^ set(operands[1]) <= set(result) <= set("".join(operands))
+    return (operands, result) if once and is_sum else None
+
+
 SPELT: Mapping[tuple[str, str], Callable[[Spelling], None]] = {
     ("", "Compress"): _compress,
     ("", "DFT"): _transform,
     ("", "Dropout"): _dropout,
+    ("", "Einsum"): _einsum,
     ("", "LpNormalization"): _lp_normalization,
     ("", "SpaceToDepth"): _space_to_depth,
     ("", "STFT"): _short_transform,
