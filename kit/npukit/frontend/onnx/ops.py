@@ -154,7 +154,7 @@ def unsqueeze(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     return usual(bb, inputs, attr, params)
 
 
-def one_hot(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
+def one_hot_codes(bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     """The second value at the index of each code, else the first. Negative indices count from the end."""
     indices, *ends = inputs
     depth, values = (known(each, params) for each in ends)
@@ -278,7 +278,7 @@ OWN: Mapping[str, Callable[..., Any]] = {
     "Max": lambda bb, inputs, attr, params: reduce(operators.maximum, inputs),
     "Min": lambda bb, inputs, attr, params: reduce(operators.minimum, inputs),
     "NonMaxSuppression": non_max_suppression,
-    "OneHot": one_hot,
+    "OneHot": one_hot_codes,
     "TopK": top_k,
     "Upsample": upsample,
     **INTEGER_OPS,

@@ -110,7 +110,7 @@ def _compress(spelling: Spelling) -> None:
 
 def _einsum(spelling: Spelling) -> None:
     """A sum of products of two operands is a product of matrices. Other forms stay."""
-    labels = _labels(spelling)
+    labels = _letters(spelling)
     if labels is None:
         spelling.nodes.append(spelling.node)
         return
@@ -120,19 +120,19 @@ def _einsum(spelling: Spelling) -> None:
     rows, columns = ([each for each in axes if each not in batch + inner] for axes in (one, other))
     count, depth, width = (prod(sizes[each] for each in axes) for axes in (rows, inner, columns))
     outer, made = [sizes[each] for each in batch], [*batch, *rows, *columns]
-    first = _arranged(spelling, spelling.input(0), one, batch + rows + inner)
-    second = _arranged(spelling, spelling.input(1), other, batch + inner + columns)
+    first = _with_axes(spelling, spelling.input(0), one, batch + rows + inner)
+    second = _with_axes(spelling, spelling.input(1), other, batch + inner + columns)
     first, second = spelling.reshaped(first, [*outer, count, depth]), spelling.reshaped(second, [*outer, depth, width])
     found = spelling.reshaped(spelling.add("MatMul", first, second), [sizes[each] for each in made])
-    spelling.add("Identity", _arranged(spelling, found, made, list(result)), to=spelling.node.output[0])
+    spelling.add("Identity", _with_axes(spelling, found, made, list(result)), to=spelling.node.output[0])
 
 
-def _arranged(spelling: Spelling, name: str, axes: Sequence[str], wanted: Sequence[str]) -> str:
+def _with_axes(spelling: Spelling, name: str, axes: Sequence[str], wanted: Sequence[str]) -> str:
     order = [list(axes).index(each) for each in wanted]
     return name if order == sorted(order) else spelling.add("Transpose", name, perm=order)
 
 
-def _labels(spelling: Spelling) -> tuple[list[str], str] | None:
+def _letters(spelling: Spelling) -> tuple[list[str], str] | None:
     """The letters of the axes of two operands and of the result; None for another form of Einsum."""
     given, arrow, result = spelling.attributes["equation"].decode().replace(" ", "").partition("->")
     operands = given.split(",")

@@ -63,7 +63,7 @@ def _lstm_in_reals(emitter: Emitter, op: TfliteOp, *, backwards: bool = False) -
         return tuple(_rounded(write, each, emitter.tensor(at)) for each, at in zip(made, states, strict=True))
 
     weights = (
-        np.concatenate([_real(emitter, op.inputs[begin + gate]) for gate in ORDER])
+        np.concatenate([_real_constant(emitter, op.inputs[begin + gate]) for gate in ORDER])
         for begin in (INPUT_TO_GATES, STATE_TO_GATES, BIASES)
     )
     return _sequence(emitter, op, step, weights, states, backwards=backwards)
@@ -74,7 +74,9 @@ def _rnn_in_reals(emitter: Emitter, op: TfliteOp, *, backwards: bool = False) ->
     _, *weights, state = op.inputs
     is_tanh = op.options["FusedActivationFunction"] == tflite.ActivationFunctionType.TANH
     step = partial(plain, function=operators.tanh if is_tanh else partial(activated, op))
-    return _sequence(emitter, op, step, (_real(emitter, each) for each in weights), [state], backwards=backwards)
+    return _sequence(
+        emitter, op, step, (_real_constant(emitter, each) for each in weights), [state], backwards=backwards
+    )
 
 
 def both_directions(
@@ -118,7 +120,7 @@ def _sequence(
     return whole if op.options["TimeMajor"] else emitter.emit(operators.permute_dims(whole, swapped))
 
 
-def _real(emitter: Emitter, index: int) -> np.ndarray:
+def _real_constant(emitter: Emitter, index: int) -> np.ndarray:
     """The real numbers of a constant."""
     value, given = emitter.constant(index), emitter.tensor(index).quantization
     if given is None or value.dtype == np.float32:
