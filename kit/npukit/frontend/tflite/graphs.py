@@ -201,7 +201,7 @@ class _Flat:
     def _with_states(self, op: TfliteOp) -> TfliteOp:
         """The op with states kept: a layer's of a single step, or a custom op's implicit states as last inputs."""
         if op.kind in SEQUENCES:
-            shape, time = self.tensors[op.inputs[0]].shape, 0 if op.options.of(op.kind)["TimeMajor"] else 1
+            shape, time = self.tensors[op.inputs[0]].shape, 0 if op.options.of(op.kind).get("TimeMajor") else 1
             if SEQUENCES[op.kind] and len(shape) == 3 and shape[time] == 1:
                 return self._remembering(op, SEQUENCES[op.kind])
             self.remarks.append(f"{self._place(op)}: {BEGINS}")
