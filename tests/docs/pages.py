@@ -28,7 +28,7 @@ from subprocess import DEVNULL, PIPE
 from unittest import mock
 
 import numpy as np
-from benchmarks import golden_metrics, scaling, tutorial
+from benchmarks import golden_metrics, quantization, scaling, tutorial
 from benchmarks.core import cortex_m4
 from typer.testing import CliRunner
 
@@ -329,6 +329,7 @@ TABLES: Mapping[str, Callable[[], Iterator[str]]] = {
     "throughput": throughput_table,
     "one core": one_core_table,
     "tutorial": tutorial.table,
+    "quantisation": quantization.table,
 }
 
 
