@@ -62,8 +62,8 @@ HEAD = (f"| op | values | engine of pe-mesh | {' | '.join(COLUMNS)} |", f"|---|-
 ABOUT = """# Ops alone
 
 Cycles a value of networks of a single int8 op. `python benchmarks/lone_ops.py --write` measures
-them and says how, here at {commits}; `make lone-ops` compares
-them again.
+them and says how, here at {commits}.
+`make lone-ops` compares them again.
 
 - *pe-mesh*: a PE with its accelerator. *Engine*: `cpu` is the core. *M4F*, *M0+*, *RV32IMC*: the
   core of a board without accelerator, memory without wait states.
