@@ -61,8 +61,8 @@ USUAL, WIDE, SHARE = Quantized(0.05, 3), Quantized(0.08, -5), Quantized(1 / 256,
 HEAD = (f"| op | values | engine of pe-mesh | {' | '.join(COLUMNS)} |", f"|---|--:|---|{'--:|' * len(COLUMNS)}")
 ABOUT = """# Ops alone
 
-Cycles a value of networks of a single int8 op. `python benchmarks/lone_ops.py --write` measures
-them and says how, here at {commits}.
+Cycles a value of networks of a single int8 op. Measured at {commits}
+by `python benchmarks/lone_ops.py --write`, which says how.
 `make lone-ops` compares them again.
 
 - *pe-mesh*: a PE with its accelerator. *Engine*: `cpu` is the core. *M4F*, *M0+*, *RV32IMC*: the

@@ -17,7 +17,7 @@ import re
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -96,11 +96,13 @@ MLPERF_TINY = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A float model of the set, and its calibration data: a file, or the int8 inputs of a network, or random."""
+    """A float model of the set, and its calibration data: a file, or the int8 inputs of a network, or random.
+    `trained`: with trained weights, else with random ones."""
 
     name: str
     given: Given
     data: Path | None = None
+    trained: bool = True
 
     def cases(self) -> dict[str, np.ndarray]:
         """The calibration data, by input."""
@@ -128,7 +130,7 @@ def samples(folder: Path) -> Iterator[Sample]:
     for name in sorted(files)[::2]:
         file = folder / "exported" / f"{name}.{files[name]}"
         if file.exists():
-            yield Sample(f"{name}.{files[name]}", Given(file, target=MESH))
+            yield Sample(f"{name}.{files[name]}", Given(file, target=MESH), trained=False)
 
 
 def fitted(sample: Sample, data: Path, target: float) -> dict[str, Any]:
@@ -177,25 +179,31 @@ def targets(folder: Path, only: str, *, write: bool) -> None:
         found = next(iter(apart(partial(measured, sample), SECONDS)), ended)
         if "quantised already" in found["plain"].get("why", ""):
             continue
-        results[sample.name] = {"model": sample.name, **found, "at": commit()}
+        results[sample.name] = {"model": sample.name, "trained": sample.trained, **found, "at": commit()}
         print(row(results[sample.name]), flush=True)
         if write:
             known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
             kept = dict(sorted({**known, sample.name: results[sample.name]}.items()))
             RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    print(share(results.values()))
+    print(*shares(results.values()), sep="\n")
 
 
 def too_large(given: Mapping[str, Any]) -> bool:
     return "bytes more than" in given["plain"].get("why", "")
 
 
-def share(results: Iterable[Mapping[str, Any]]) -> str:
-    """The number of models that reach the target within the cycles, among all but those refused for lack of memory."""
+def shares(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The numbers of models that reach the target within the cycles, among all but those refused for lack of memory."""
     judged = [each for each in results if not too_large(each)]
+    for trained, weights in ((True, "trained"), (False, "random")):
+        yield share([each for each in judged if each["trained"] is trained], weights)
+
+
+def share(judged: Sequence[Mapping[str, Any]], weights: str) -> str:
     times = (each.get("found", {}).get("cycles", inf) / each["plain"].get("cycles", 1) for each in judged)
     good = [each for each in times if each <= CYCLES]
-    return f"{len(good)} of {len(judged)} models reach the target within {CYCLES} times the cycles of plain int8"
+    told = f"{len(good)} of {len(judged)} models with {weights} weights reach the target"
+    return f"{told} within {CYCLES} times the cycles of plain int8"
 
 
 def table() -> Iterator[str]:
@@ -205,7 +213,7 @@ def table() -> Iterator[str]:
     yield "|---|--:|--:|--:|--:|---|"
     low = (each for each in rows if not too_large(each) and each["plain"].get("db", 0) < Options().target_db)
     yield from map(row, low)
-    yield f"\n{share(rows)}."
+    yield from (f"\n{each}." for each in shares(rows))
 
 
 def main() -> None:

@@ -261,25 +261,32 @@ def repeated(kind: str) -> OpMaker:
     return made
 
 
-def compared(g: Floats, data: str) -> str:
-    kind = g.one_of(["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
-    return condition(g, kind, [data, g.real(*g.shape(data))])
-
-
 def condition(g: Floats, kind: str, inputs: list[str]) -> str:
     """Add an op with a result of booleans, which stays inside."""
     g.kept.remove(made := g.add(kind, inputs))
     return made
 
 
-def where(g: Floats) -> None:
-    data = g.input(g.sizes(1, 6, g.pick(1, 4)))
-    chosen = compared(g, data)
-    if g.often(0.3):
-        chosen = condition(g, g.one_of(["And", "Or", "Xor"]), [chosen, compared(g, data)])
-    if g.often(0.2):
-        chosen = condition(g, "Not", [chosen])
-    g.add("Where", [chosen, g.data(shape=g.shape(data)), g.real(*g.shape(data))])
+def chosen(g: Floats, data: str, by: str) -> None:
+    shape = g.shape(data)
+    g.add("Where", [by, g.data(shape=shape), g.real(*shape)])
+
+
+def comparison(kind: str) -> OpMaker:
+    def made(g: Floats) -> None:
+        data = g.input(g.sizes(1, 6, g.pick(1, 4)))
+        chosen(g, data, condition(g, kind, [data, g.real(*g.shape(data))]))
+
+    return made
+
+
+def logical(kind: str, count: int = 2) -> OpMaker:
+    def made(g: Floats) -> None:
+        data = g.input(g.sizes(1, 6, g.pick(1, 4)))
+        kinds = [g.one_of(COMPARISONS) for _ in range(count)]
+        chosen(g, data, condition(g, kind, [condition(g, each, [data, g.real(*g.shape(data))]) for each in kinds]))
+
+    return made
 
 
 def clip(g: Floats) -> None:
@@ -393,6 +400,7 @@ def recurrent(kind: str, gates: int) -> OpMaker:
     return made
 
 
+COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 UNARY = (
     *("Abs", "Neg", "Floor", "Ceil", "Round", "Sin", "Cos", "Exp", "Mish", "Sign", "Asinh", "Atan", "Sinh", "Cosh"),
     *("Hardmax", "Shrink", "MeanVarianceNormalization"),
@@ -405,6 +413,9 @@ MAKERS: dict[str, OpMaker] = {
     **{kind.lower(): slope(kind, 0.05, 1.2, "alpha") for kind in ("LeakyRelu", "Elu", "Celu", "ThresholdedRelu")},
     **{kind.lower(): binary(kind) for kind in ("Add", "Sub", "Mul", "Div", "Max", "Min")},
     **{kind.lower(): reduced(kind) for kind in REDUCED},
+    **{kind.lower(): comparison(kind) for kind in COMPARISONS},
+    **{kind.lower(): logical(kind) for kind in ("And", "Or", "Xor")},
+    "not": logical("Not", 1),
     **{kind.lower(): within_one(kind) for kind in ("Asin", "Acos", "Atanh")},
     **{kind.lower(): scatter(kind) for kind in ("ScatterElements", "ScatterND")},
     "argmax": extreme("ArgMax"),
@@ -469,5 +480,4 @@ MAKERS: dict[str, OpMaker] = {
     "top_k": top_k,
     "transpose": transpose,
     "trilu": trilu,
-    "where": where,
 }

@@ -89,7 +89,9 @@ def test_the_border_of_a_largest_value_is_less_than_all_data(lowest: float, tmp_
     """LiteRT's converter for PyTorch writes MaxPool2d(padding=1) as these two ops."""
     nodes = [CONV, node("Pad", "c widths lowest", "p"), node("MaxPool", "p", "y", kernel_shape=[3, 3], strides=[2, 2])]
     widths = np.array([0, 0, 1, 1, 0, 0, 1, 1])
-    got = check(tmp_path, IMAGE, nodes, ["conv2d", "max_pool"], **KERNEL, widths=widths, lowest=np.float32(lowest))
+    got = check(
+        tmp_path, IMAGE, nodes, ["conv2d", "max_pool"], **KERNEL, widths=widths, lowest=np.array(lowest, np.float32)
+    )
     assert len({got.loaded.net.tensor(op.output).quantization for op in got.loaded.net.ops[-2:]}) == 1
 
 

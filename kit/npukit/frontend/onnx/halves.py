@@ -20,7 +20,7 @@ operators: Any = relax.op
 
 BITS, LOW, SIGN = 8, 255, 128
 """Bits of a byte, its largest number, and its decrease as a signed number."""
-MIDDLE = 1 << 15
+SIGN_OF_16 = 1 << 15
 """The decrease of a 16-bit number as a signed number."""
 ENDS = ("DequantizeLinear", "QuantizeLinear")
 
@@ -88,7 +88,7 @@ def signed(model: onnx.ModelProto) -> onnx.ModelProto:
     changed.CopyFrom(model)
     for tensor in changed.graph.initializer:
         if tensor.name in zeros:
-            moved = numpy_helper.to_array(tensor).astype(np.int32) - MIDDLE
+            moved = numpy_helper.to_array(tensor).astype(np.int32) - SIGN_OF_16
             tensor.CopyFrom(numpy_helper.from_array(moved.astype(np.int16), tensor.name))
     for attribute in (each for node in changed.graph.node for each in node.attribute):
         if attribute.name == "output_dtype" and attribute.i == TensorProto.UINT16:

@@ -6,7 +6,7 @@ registration of converters. npukit replaces TVM's table of converters during an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
 from math import prod
@@ -109,7 +109,7 @@ def scatter_elements(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -
         return usual(bb, inputs, attr, params)
     into = list(np.indices(places.shape))
     into[axis] = places % shape[axis]
-    return _in_place(bb, data, np.ravel_multi_index(tuple(into), shape), updates, shape)
+    return _in_place(bb, data, into, updates, shape)
 
 
 def scatter_nd(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
@@ -119,14 +119,14 @@ def scatter_nd(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -> Any:
     if places is None or text_of(attr, "reduction", "none") != "none":
         return usual(bb, inputs, attr, params)
     shape = shape_of(data)[: places.shape[-1]]
-    into = [places[..., axis] % size for axis, size in enumerate(shape)]
-    return _in_place(bb, data, np.ravel_multi_index(tuple(into), shape), updates, shape)
+    into = np.moveaxis(places, -1, 0) % np.reshape(shape, (-1, *[1] * (places.ndim - 1)))
+    return _in_place(bb, data, list(into), updates, shape)
 
 
-def _in_place(bb: Any, data: Any, places: np.ndarray, updates: Any, shape: tuple[int, ...]) -> Any:
+def _in_place(bb: Any, data: Any, into: Sequence[np.ndarray], updates: Any, shape: tuple[int, ...]) -> Any:
     """The data with updates at some rows: each row is taken from the data and the updates, joined. `shape`: the axes of
-    the data that rows count."""
-    count = prod(shape)
+    the data that rows count. `into`: the places on each of these axes."""
+    count, places = prod(shape), np.asarray(np.ravel_multi_index(tuple(into), shape))
     rows = np.arange(count)
     rows[places.ravel()] = count + np.arange(places.size)
     given = zip((data, updates), (count, places.size), strict=True)

@@ -23,7 +23,7 @@ make_call: Any = Call
 _RELAX, _FORMS = "relax.", "relax.attrs."
 _LOOPS = "FLegalize"
 """Attribute of operators with a lowering to loops in TVM."""
-NUMBERS = {int: "int64", float: "float64"}
+NUMBER_TYPES = {int: "int64", float: "float64"}
 """Types of numbers in place of tensors. Functions with numbers of other types are no data."""
 _SCANS = frozenset(("argsort", "cumprod", "cumsum", "sort", "topk"))
 """Operators that TVM lowers to loops in a separate pass."""
@@ -62,7 +62,7 @@ def _operand(operand: Any, values: Mapping[Any, int]) -> Operand:
     if isinstance(operand, relax_ir.ShapeExpr):
         return {"shape": [int(size) for size in operand.values]}
     if isinstance(operand, tirx.IntImm | tirx.FloatImm):
-        if str(operand.ty) != NUMBERS[type(operand.value)]:
+        if str(operand.ty) != NUMBER_TYPES[type(operand.value)]:
             raise TypeError("a number of a type that is not kept")
         return {"number": operand.value}
     if isinstance(operand, Constant):
@@ -123,5 +123,5 @@ def _value(operand: Operand, values: Sequence[Any]) -> Any:
     if kind == "shape":
         return relax_ir.ShapeExpr(value)
     if kind == "number":
-        return tirx.const(value, NUMBERS[type(value)])
+        return tirx.const(value, NUMBER_TYPES[type(value)])
     return relax_ir.const(np.array(value, kind), kind)

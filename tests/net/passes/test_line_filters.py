@@ -70,6 +70,6 @@ def test_each_channel_has_its_line() -> None:
     ends = Ends(MADE, MADE, (-128, 127))
     found = line_filter(tables, ends, [AS_IT_IS] * 3)
     assert found is not None
-    for table, *channel in zip(tables, *found, strict=True):
-        np.testing.assert_array_equal(ends.results(*channel), table)
+    for table, weight, bias, scale in zip(tables, found.weights, found.biases, found.scales, strict=True):
+        np.testing.assert_array_equal(ends.results(weight, bias, scale), table)
     assert line_filter(np.vstack([tables, EVERY**2 // 128 - 100]), ends, [AS_IT_IS] * 4) is None
