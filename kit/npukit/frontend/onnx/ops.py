@@ -107,7 +107,7 @@ def scatter_elements(usual: Any, bb: Any, inputs: Any, attr: Any, params: Any) -
     shape, axis, places = shape_of(data), attr.get("axis", 0), known(indices, params)
     if places is None or text_of(attr, "reduction", "none") != "none":
         return usual(bb, inputs, attr, params)
-    into = list(np.indices(places.shape))
+    into: Any = list(np.indices(places.shape))
     into[axis] = places % shape[axis]
     return _in_place(bb, data, into, updates, shape)
 
