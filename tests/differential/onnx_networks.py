@@ -53,7 +53,7 @@ STATIC = {
         "softmax",
     ),
     *("averagepool", "globalaveragepool", "maxpool", "concat", "split", "transpose", "reshape", "pad", "resize"),
-    *("squeeze", "greater", "less", "clip", "relu", "argmax", "instancenorm", "convtranspose", "gather"),
+    *("squeeze", "greater", "clip", "relu", "argmax", "instancenorm", "convtranspose", "gather"),
 }
 """Ops that ONNX Runtime's quantiser knows."""
 DYNAMIC = {"conv", "conv1d", "depthwise", "gemm", "matmul", "lstm"}

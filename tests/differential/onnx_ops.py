@@ -403,7 +403,7 @@ def recurrent(kind: str, gates: int) -> OpMaker:
 COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 UNARY = (
     *("Abs", "Neg", "Floor", "Ceil", "Round", "Sin", "Cos", "Exp", "Mish", "Sign", "Asinh", "Atan", "Sinh", "Cosh"),
-    *("Hardmax", "Shrink", "MeanVarianceNormalization"),
+    *("Hardmax", "Shrink"),
 )
 REDUCED = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceProd")
 MAKERS: dict[str, OpMaker] = {
@@ -458,6 +458,7 @@ MAKERS: dict[str, OpMaker] = {
     "matmul_of_two": matmul_of_two,
     "maxpool": pool("MaxPool"),
     "mean": of_several("Mean"),
+    "meanvariancenorm": lambda g: g.add("MeanVarianceNormalization", [g.data(4, 4)]),
     "mod": modulo,
     "pad": pad("constant"),
     "pad_edge": pad("edge"),
