@@ -458,7 +458,7 @@ MAKERS: dict[str, OpMaker] = {
     "matmul_of_two": matmul_of_two,
     "maxpool": pool("MaxPool"),
     "mean": of_several("Mean"),
-    "meanvariancenorm": lambda g: g.add("MeanVarianceNormalization", [g.data(4, 4)]),
+    "meanvariancenorm": lambda g: g.add("MeanVarianceNormalization", [g.input((1, g.pick(1, 4), *g.sizes(3, 6, 2)))]),
     "mod": modulo,
     "pad": pad("constant"),
     "pad_edge": pad("edge"),
