@@ -190,7 +190,7 @@ def page() -> str:
 def _of_run(results: Mapping[str, Any]) -> str:
     count, (first, last) = sum(results["outcomes"].values()), results["seeds"]
     return wrapped(
-        f"Networks: {count:,}, seeds {first} to {last}, measured at {results['commit']}. "
+        f"Networks: {count}, seeds {first} to {last}, measured at {results['commit']}. "
         "`python benchmarks/compatibility.py --write` writes the page.\n"
     ).rstrip()
 

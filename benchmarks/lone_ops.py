@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,11 @@ IMAGE = (1, 16, 16, 32)
 ROWS = (1, 64, 128)
 USUAL, WIDE, SHARE = Quantized(0.05, 3), Quantized(0.08, -5), Quantized(1 / 256, -128)
 HEAD = (f"| op | values | engine of pe-mesh | {' | '.join(COLUMNS)} |", f"|---|--:|---|{'--:|' * len(COLUMNS)}")
+SOURCE = """Cycles a value of networks of a single int8 op. Measured at {commits} by
+`python benchmarks/lone_ops.py --write`, which says how; `make lone-ops` compares them again."""
 ABOUT = """# Ops alone
 
-Cycles a value of networks of a single int8 op. Measured at {commits}
-by `python benchmarks/lone_ops.py --write`, which says how.
-`make lone-ops` compares them again.
+{source}
 
 - *pe-mesh*: a PE with its accelerator. *Engine*: `cpu` is the core. *M4F*, *M0+*, *RV32IMC*: the
   core of a board without accelerator, memory without wait states.
@@ -443,7 +443,8 @@ def known() -> dict[str, dict[str, Measured]]:
 def page(kept: Kept) -> str:
     commits = ", ".join(dict.fromkeys(each.commit for row in kept.values() for each in row.values() if each.commit))
     lines = (line(name, kept[name]) for name in NAMES if name in kept)
-    return "\n".join([ABOUT.format(commits=commits), *HEAD, *lines, "", *_reasons(kept)])
+    source = fill(SOURCE.format(commits=commits), 100, break_on_hyphens=False)
+    return "\n".join([ABOUT.format(source=source), *HEAD, *lines, "", *_reasons(kept)])
 
 
 def slow(kept: Kept) -> list[str]:

@@ -31,10 +31,10 @@ def paragraph(figures: Mapping[str, Any]) -> str:
 def _counts(figures: Mapping[str, Any]) -> str:
     counts, (first, last) = figures["outcomes"], figures["seeds"]
     return (
-        f" Of {sum(counts.values()):,} networks (seeds {first} to {last}, measured at {figures['commit']}) "
-        f"{counts.get(EQUAL, 0):,} are equal, {counts.get(WITHIN, 0):,} within the bounds of this page, "
-        f"{counts.get(REFUSED, 0):,} refused by the name of an op or tensor, {counts.get(LISTED, 0):,} listed. "
-        f"{figures['built']:,} were built, and equal their reference on the emulator."
+        f" Of {sum(counts.values())} networks (seeds {first} to {last}, measured at {figures['commit']}) "
+        f"{counts.get(EQUAL, 0)} are equal, {counts.get(WITHIN, 0)} within the bounds of this page, "
+        f"{counts.get(REFUSED, 0)} refused by the name of an op or tensor, {counts.get(LISTED, 0)} listed. "
+        f"{figures['built']} were built, and equal their reference on the emulator."
     )
 
 
