@@ -34,7 +34,7 @@ def test_floats_of_144_kb_fit_a_pe_of_128_kb_and_stay_exact(pes: int, tmp_path: 
     built = api.build(network(tmp_path), output=tmp_path / "out", options=api.Options(pes=pes))
     net, rows = built.net(), built.manifest.summary["ops"]
     assert {net.tensor(name).dtype for name in (*net.inputs, *net.outputs)} == {"float32"}
-    assert [row["engine"] for row in rows] == ["link", "cpu", "link"]
+    assert [row["engine"] for row in rows] == ["link", "mac_array", "link"]
     given = np.random.default_rng(1).normal(0, 20, (1, 1, SIDE, SIDE, 4)).astype(np.float32)
     steps = np.trunc(given * 4 + np.copysign(np.float32(0.5), given))
     wanted = np.clip(steps, 0, 124) / 4 + np.float32(0)  # turns -0 into 0
