@@ -74,7 +74,7 @@ def build(
     rejected plans.
 
     A check precedes the folder: the built-in emulator, or QEMU, runs a round of the build and compares it as `validate`
-    does. A difference raises `DoesNotFit`. `check`: None checks if the prediction is a matter of seconds, True checks
+    does. A difference raises `Differs`. `check`: None checks if the prediction is a matter of seconds, True checks
     however long it takes, False never checks.
 
     >>> build = npukit.build("examples/digits/digits_int8.tflite", output="out/digits", options=npukit.Options(pes=1))

@@ -40,6 +40,12 @@ class DoesNotFit(NpukitError):
     tried: Sequence[str] = ()
 
 
+class Differs(NpukitError):
+    """The firmware computes, moves or holds other bytes than the reference or the plan says."""
+
+    exit_status = 3
+
+
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """A remedy with the known name most similar to a wrong name, if any is similar."""
     return [f"did you mean {each}?" for each in get_close_matches(name, list(known), 1)]

@@ -68,3 +68,17 @@ def test_a_difference_that_rounds_otherwise_stays_on_the_core(other: float, *, e
     bundle.add(Subtract(), *operands, quantization=Quantization((2.0,), (1,)))
     refused = ARRAY.refusal(bundle.net(), bundle.ops[0])
     assert refused == (None if exact else "a sum with a negative factor rounds some differences otherwise")
+
+
+@pytest.mark.parametrize("kind", [Add, Subtract, Multiply])
+@pytest.mark.parametrize(("held", "source"), [((1, 1, 32), (1, 12, 1)), ((1, 1, 1, 7), (1, 5, 1, 7))])
+def test_an_activation_that_broadcasts_to_a_constant_stays_on_the_core(
+    kind: type[Add | Subtract | Multiply], held: tuple[int, ...], source: tuple[int, ...]
+) -> None:
+    """The factors of a layer norm in int8: a number of each row by a constant of the row's length."""
+    bundle = Bundle(np.random.default_rng(3))
+    constant = bundle.constant(bundle.int8(held), Quantization((0.25,), (3,)))
+    bundle.add(kind(), bundle.activation(source, Quantization((0.25,), (-9,))), constant, quantization=OUTPUT)
+    net = check_net(bundle.net())
+    if net.tensor(net.ops[0].output).shape != source:
+        assert "differ" in str(ARRAY.refusal(net, net.ops[0]))

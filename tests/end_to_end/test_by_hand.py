@@ -16,7 +16,7 @@ from helpers import first_of, make_by_hand
 from npukit import api
 from npukit.board.cores import CORTEX_M
 from npukit.cli.main import app
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import Differs, NpukitError
 
 WAITS = "status = mac_array_run(&net_constants."
 DOES_NOT_WAIT = "mac_array_submit(&net_constants."
@@ -103,7 +103,7 @@ def test_a_deployed_path_that_does_not_wait_is_found(changed: Path, tmp_path: Pa
     built = api.load(changed, modified=True)
     with pytest.raises(NpukitError, match=r"a race on .* softmax_by_table\w+.*, then mac_array of PE 0 stores it"):
         api.validate(built)
-    with pytest.raises(DoesNotFit, match="deployed frame: probabilities"):
+    with pytest.raises(Differs, match="deployed frame: probabilities"):
         api.bench(built)
     told = npukit("validate", changed, "--modified", "--json")
     assert told.exit_code == 1

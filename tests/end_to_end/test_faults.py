@@ -8,7 +8,7 @@ import pytest
 
 from end_to_end.builds import DIGITS, shared_build
 from npukit import api
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import Differs, NpukitError
 from npukit.measure.validate import Validation
 from npukit.plan.ir.plan import Plan, Send, Wait
 from npukit.project.build_folder import Build
@@ -111,7 +111,7 @@ def test_flipped_bits_of_the_constants_are_named(built: Build) -> None:
     constants = Elf(image.elf).sections[".constants"]
     middle = constants.address + constants.size // 2
     flips = [{"kind": "flip sram", "pe": 0, "address": middle + n, "bit": 6, "packet": 0} for n in range(64)]
-    with pytest.raises(DoesNotFit, match="the constants of PE 0 is not what was loaded"):
+    with pytest.raises(Differs, match="the constants of PE 0 is not what was loaded"):
         validate(built, *flips)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from end_to_end.builds import DIGITS, shared_build
 from npukit import api, pipeline
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import Differs, NpukitError
 from npukit.link.session import Session
 from npukit.net.reference import evaluate
 from npukit.project.files import Project
@@ -61,7 +61,7 @@ def test_a_wrong_frame_among_those_that_are_timed_in_a_row_is_found(
         api.bench(tmp_path / "out", frames=2)
         with (
             mock.patch.object(Session, "read_output", wrong_after_several),
-            pytest.raises(DoesNotFit, match="in a row"),
+            pytest.raises(Differs, match="in a row"),
         ):
             api.bench(tmp_path / "out", frames=2)
 

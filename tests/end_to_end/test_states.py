@@ -14,7 +14,7 @@ from fuzz.splits import Example, outcome
 from helpers import first_of, need
 from npukit import api
 from npukit.cli.main import app
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import Differs, NpukitError
 from npukit.link.session import Session
 from npukit.measure.golden import GOLDEN_CASES, GOLDEN_FRAMES, LEAST_CASES
 from npukit.measure.target import open_target
@@ -64,7 +64,7 @@ def test_every_verb_runs_sequences(board: str, on: str, model: Path, tmp_path: P
     words = ["bench", str(built.folder), "--on", on, "--inputs", str(tmp_path / "frames.npz"), "--stream"]
     assert CliRunner().invoke(app, [*words, "--frames", "5"]).exit_code == 0
     wrong = {"in0": FRAMES[0], "out0": expected()[0] + np.int8(1)}
-    with pytest.raises(DoesNotFit, match="bench on"):
+    with pytest.raises(Differs, match="bench on"):
         api.bench(built, on=on, inputs=wrong, stream=True)
     with open_target(built, on) as target:
         first, second, anew = (_answer(target.session, FRAMES[0, 0], reset=each) for each in (True, False, True))

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from end_to_end.builds import DIGITS, build, shared_build
 from npukit.accel.cortex_m.kernels.softmax import softmax_tables
-from npukit.errors import DoesNotFit
+from npukit.errors import Differs
 from npukit.measure.alone import INPUT_WORK, check_alone
 from npukit.measure.cases import Cases, load_cases
 from npukit.measure.target import Target, open_target
@@ -99,7 +99,7 @@ def test_what_a_layer_alone_writes_behind_its_output_is_refused(built: Build) ->
         replace(each, bytes=each.bytes - channels) if each.name == "conv2d_2" else each for each in pe.buffers
     )
     other = replace(plan, pes=(plan.pes[0], replace(pe, steps=steps, buffers=buffers), *plan.pes[2:]))
-    with open_target(built) as target, pytest.raises(DoesNotFit, match=r"conv2d_2 alone on PE 1 writes \d+ bytes"):
+    with open_target(built) as target, pytest.raises(Differs, match=r"conv2d_2 alone on PE 1 writes \d+ bytes"):
         check_alone(target, built.net(), other, golden(built), NOTHING)
 
 
@@ -111,7 +111,7 @@ def test_a_repeated_tile_of_a_batch_writes_its_own_output_only(tmp_path: Path) -
     assert last.frame >= len(plan.pes), "a first tile of the batch"
     smaller = [replace(each, bytes=each.bytes - 32) if each.name == last.output.buffer else each for each in pe.buffers]
     other = replace(plan, pes=(plan.pes[0], replace(pe, buffers=tuple(smaller)), *plan.pes[2:]))
-    with open_target(batch) as target, pytest.raises(DoesNotFit, match="conv2d_2 alone on PE 1 writes 32 bytes"):
+    with open_target(batch) as target, pytest.raises(Differs, match="conv2d_2 alone on PE 1 writes 32 bytes"):
         check_alone(target, batch.net(), other, golden(batch), NOTHING)
 
 
@@ -135,7 +135,7 @@ def test_a_message_of_other_bytes_than_the_plan_says_is_refused(built: Build) ->
     smaller = replace(box, stop=(*box.stop[:1], box.stop[1] - 1, *box.stop[2:]))
     message = replace(plan.messages[at], source=replace(plan.messages[at].source, box=smaller))
     other = replace(plan, messages=(*plan.messages[:at], message, *plan.messages[at + 1 :]))
-    with open_target(built) as target, pytest.raises(DoesNotFit, match="moves from PE 0 to PE"):
+    with open_target(built) as target, pytest.raises(Differs, match="moves from PE 0 to PE"):
         check_alone(target, built.net(), other, golden(built), NOTHING)
 
 

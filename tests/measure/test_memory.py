@@ -16,7 +16,7 @@ from end_to_end.builds import shared_build
 from helpers import CHECKOUT
 from npukit import api
 from npukit.emulator.builtin import Emulator
-from npukit.errors import DoesNotFit
+from npukit.errors import Differs
 from npukit.link.session import Session
 from npukit.measure.memory import _regions, check_memory
 from npukit.project.build_folder import Build
@@ -52,7 +52,7 @@ def test_every_flipped_bit_is_named_with_its_pe_region_and_word(build: Build, bo
         at = chance.randrange(len(region.data))
         address, (good,) = region.address + at, emulator.read_memory(region.pe, region.address + at, 1)
         emulator.write_memory(region.pe, address, bytes([good ^ 1 << chance.randrange(8)]))
-        with pytest.raises(DoesNotFit, match=f"the {region.name} of PE {region.pe} is .* {address & ~3:#x} ") as raised:
+        with pytest.raises(Differs, match=f"the {region.name} of PE {region.pe} is .* {address & ~3:#x} ") as raised:
             check_memory(session, build)
         assert raised.value.tries
         emulator.write_memory(region.pe, address, bytes([good]))
@@ -79,7 +79,7 @@ def test_a_table_may_write_many_words_into_commands(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("npukit.measure.memory._regions", lambda build: [[region]])
     written = rows + b"".join(pack("<I", 0x1000 + word) for word in range(count))
     assert check_memory(cast(Session, Memory(written)), cast(Build, None)) == len(region.data)
-    with pytest.raises(DoesNotFit, match="own data of PE 3"):
+    with pytest.raises(Differs, match="own data of PE 3"):
         check_memory(cast(Session, Memory(written[:-1] + b"\1")), cast(Build, None))
 
 
@@ -89,5 +89,5 @@ def test_run_names_weights_that_flipped_meanwhile(build: Build, tmp_path: Path) 
     (tmp_path / "faults.toml").write_text(
         f'[[fault]]\nkind = "flip sram"\npe = 2\naddress = {region.address + 100}\nbit = 0\nat = 1000\n'
     )
-    with pytest.raises(DoesNotFit, match="the constants of PE 2 is not what was loaded"):
+    with pytest.raises(Differs, match="the constants of PE 2 is not what was loaded"):
         api.run(build, faults=tmp_path / "faults.toml")

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from npukit.errors import DoesNotFit
+from npukit.errors import Differs
 from npukit.measure.cases import Cases, sequences
 from npukit.measure.messages import check_messages
 from npukit.measure.target import Target
@@ -276,7 +276,7 @@ def _check_near(pe: int, layer: _Layer, found: np.ndarray) -> None:
     written = layer.near[(found != was).any(axis=0)]
     if len(written):
         where = f"byte {written[0]} of its activations, outside of {layer.output.buffer.name}"
-        raise DoesNotFit(
+        raise Differs(
             f"{layer.step.op} alone on PE {pe} writes {len(written)} bytes that are not its own: the first is {where}",
             tries=["npukit build, which makes this build anew"],
         )

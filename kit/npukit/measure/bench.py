@@ -14,7 +14,7 @@ import numpy as np
 
 from npukit.board.board import Board
 from npukit.display import counted, table
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import Differs, NpukitError
 from npukit.link.messages import Counters, Malformed, PeState, RunResult
 from npukit.link.session import Session
 from npukit.measure import validate
@@ -252,9 +252,9 @@ def _check(
     outputs: Sequence[Sequence[np.ndarray]],
     path: str,
 ) -> None:
-    """Raise DoesNotFit if an output differs from the reference, or from the case's expectation."""
+    """Raise Differs if an output differs from the reference, or from the case's expectation."""
     for mismatch in validate.differing_outputs(net, cases, chosen, outputs, path, reference):
-        raise DoesNotFit(f"bench on {target.name}: {mismatch}", tries=_WAYS)
+        raise Differs(f"bench on {target.name}: {mismatch}", tries=_WAYS)
 
 
 def _energy(
@@ -300,7 +300,7 @@ def inputs_stay(net: Net, plan: Plan) -> bool:
 
 
 def _check_in_a_row(target: Target, net: Net, cases: Cases, chosen: Sequence[int], rounds: int) -> None:
-    """Raise DoesNotFit if frames in a row end with other outputs than the same frames run singly. The reference covers
+    """Raise Differs if frames in a row end with other outputs than the same frames run singly. The reference covers
     the first frame alone: later frames start from the inputs as the frame before left them."""
     session, frames = target.session, len(chosen)
     in_a_row = validate.read_outputs(session, net, frames)
@@ -309,7 +309,7 @@ def _check_in_a_row(target: Target, net: Net, cases: Cases, chosen: Sequence[int
         session.run()
     for got, want in zip(in_a_row, validate.read_outputs(session, net, frames), strict=True):
         if not validate.same_outputs(got, want):
-            raise DoesNotFit(f"bench on {target.name}: frames in a row give other outputs than one by one", tries=_WAYS)
+            raise Differs(f"bench on {target.name}: frames in a row give other outputs than one by one", tries=_WAYS)
 
 
 def _pes(board: Board, net: Net, plan: Plan, measured: _Measured, timeline: Timeline | None) -> tuple[PeCost, ...]:

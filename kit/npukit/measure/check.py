@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from npukit.emulator.here import is_here
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import Differs, NpukitError
 from npukit.measure.cases import first_cases, load_cases
 from npukit.measure.coresident import validate_coresident
 from npukit.measure.golden import GOLDEN_FRAMES
@@ -98,7 +98,7 @@ def _refuse_if_wrong(found: Validation, of: str) -> None:
     """Raise an error that names the first layer and PE with a difference."""
     if not found.passed:
         first = found.mismatches[0] if found.mismatches else "deployed and observed frames differ"
-        raise DoesNotFit(
+        raise Differs(
             f"{of}the firmware differs from the reference: {first}",
             facts=["the build was checked on the emulator before it was left"],
             tries=["--no-check leaves the build, to look at", "--engine cpu or --pes 1, to see if it lies there"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from npukit.errors import DoesNotFit
+from npukit.errors import Differs
 from npukit.link.messages import DRAM_PE
 from npukit.link.session import Session
 from npukit.project.build_folder import Build
@@ -31,7 +31,7 @@ def _explain(session: Session, of_pe: Sequence[LoadedRegion], region: LoadedRegi
     patches = frozenset[tuple[int, int]]().union(*(each.patches for each in of_pe))
     for address, got, want in _differing(session, region, start, piece):
         if (address, got) not in patches:
-            raise DoesNotFit(
+            raise Differs(
                 f"{region} is not what was loaded: the word at {address:#x} is {got:#010x}, and was {want:#010x}",
                 facts=["what the network computed since cannot be trusted"],
                 tries=["restart the board (npukit monitor --reset), which loads it again", "npukit validate"],

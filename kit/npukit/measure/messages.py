@@ -11,7 +11,7 @@ from npukit.board.board import Board
 from npukit.board.noc import DRAM
 from npukit.emulator.messages import place
 from npukit.emulator.trace_records import RecordKind, TraceRecords
-from npukit.errors import DoesNotFit
+from npukit.errors import Differs
 from npukit.net.net import Net
 from npukit.plan.ir.plan import Buffer, Plan
 from npukit.plan.multi_chip import twin
@@ -68,7 +68,7 @@ def check_messages(board: Board, net: Net, plan: Plan, seen: TraceRecords) -> No
     if lacking:
         (source, target, size), _ = next(iter(lacking.items()))
         others = sorted(size for one, other, size in moved if (one, other) == (source, target))
-        raise DoesNotFit(
+        raise Differs(
             f"no message of {size} bytes moves from {place(source)} to {place(target)}, as the plan says",
             facts=[f"those that do have {', '.join(map(str, others)) or 'none at all'}"],
             tries=["npukit trace BUILD -o trace.json, which has all messages of a frame"],

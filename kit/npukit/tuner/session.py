@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from npukit.accel.core_kernels import CostPreference
-from npukit.errors import DoesNotFit, NpukitError
+from npukit.errors import Differs, NpukitError
 from npukit.farm.trial import NOT_EXACT, Trial
 from npukit.farm.trials import Measurer
 from npukit.host.budget import MODEL
@@ -96,7 +96,7 @@ class Tuner:
         (baseline,) = self._measured([self._build])
         self._seconds = monotonic() - started
         if not baseline.exact:
-            raise DoesNotFit(f"{self._build.folder} does not compute what it should", tries=["npukit validate BUILD"])
+            raise Differs(f"{self._build.folder} does not compute what it should", tries=["npukit validate BUILD"])
         trials, best = 0, baseline.cost
         proposals = self._proposals(self._deadline, baseline)
         while monotonic() < self._deadline:

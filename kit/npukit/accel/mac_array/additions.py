@@ -39,8 +39,11 @@ def repeated(net: Net, op: Op) -> str | None:
 
 
 def is_held(net: Net, op: Op, constant: str) -> bool:
-    """True if the array can add a constant: one pixel for all others, or for a row or a column of an image."""
+    """True if the array can add a constant to an activation of the result's shape: one pixel for all others, or for a
+    row or a column of an image."""
     made, shape = net.tensor(op.output).shape, net.tensor(constant).shape
+    if any(net.tensor(name).shape != made for name in net.activations(op)):
+        return False
     return len(shape) <= len(made) and _fits(_padded(shape, len(made)), made) and net.tensor(constant).elements > 1
 
 

@@ -110,7 +110,7 @@ def _naming_waves(again: str) -> Iterator[None]:
 
 def _show(terminal: Terminal, found: Validation, of: str = "", again: str = "npukit validate BUILD") -> None:
     """Print the result, or raise an error if outputs differ."""
-    from npukit.errors import DoesNotFit
+    from npukit.errors import Differs
     from npukit.measure.target import RTL
     from npukit.measure.validate import CASES
 
@@ -122,7 +122,7 @@ def _show(terminal: Terminal, found: Validation, of: str = "", again: str = "npu
         ways = ["npukit validate BUILD --json lists the mismatches", right]
         if found.engine == RTL and first.box:
             ways.append(f"{again} --waves {first.pe}:{first.tensor}{f'@{first.case}' if first.case else ''}")
-        raise DoesNotFit(f"{of}{differs}{first}", tries=ways)
+        raise Differs(f"{of}{differs}{first}", tries=ways)
     if found.layers_checked:
         terminal.print(
             f"{of}equal bit for bit: {found.cases} case{'s' * (found.cases != 1)} on {found.engine}"
