@@ -80,7 +80,7 @@ def products_of(net: Net, op: Op) -> ElementsOfTwo | None:
 def _product(net: Net, op: Op) -> ElementsOfTwo | None:
     factor = product_rescaling(net, op)
     first, second, made = (quantization(net, name).zero_point for name in (*op.inputs, op.output))
-    if not 1 <= -factor.shift <= LARGEST_EXPONENT:
+    if not 0 <= -factor.shift <= LARGEST_EXPONENT:
         return None
     line = partial(product, second_zero=second, shift=-factor.shift)
     return ElementsOfTwo("product", line, np.array([2 * first, *_scaling(factor, made)], np.int32))

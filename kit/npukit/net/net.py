@@ -123,6 +123,9 @@ class Net:
     tensors: Mapping[str, Tensor]
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
     states: tuple[State, ...] = ()
+    rounds_once: bool = False
+    """True if products and their sums are rescaled with one rounding, as by ONNX Runtime and PyTorch; else with two, as
+    by TensorFlow Lite."""
 
     @property
     def begins(self) -> tuple[str, ...]:
@@ -161,4 +164,4 @@ class Net:
         names = dict.fromkeys(name for part in op.parts for name in (*part.inputs, *part.outputs))
         tensors = {name: self.tensors[name] for name in names if name in self.tensors}
         constants = {name: self.constants[name] for name in names if name in self.constants}
-        return Net(f"{self.name} {op.name}", inputs, op.outputs, op.parts, tensors, constants, states)
+        return Net(f"{self.name} {op.name}", inputs, op.outputs, op.parts, tensors, constants, states, self.rounds_once)

@@ -97,6 +97,7 @@ class _Tokens:
 class _Parser:
     values: Mapping[str, np.ndarray]
     name: str = ""
+    rounds_once: bool = False
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
@@ -110,14 +111,15 @@ class _Parser:
         if self.parts:
             raise NpukitError(f"the net has no fused op for its part {self.parts[0].name!r}")
         ends = tuple(self.inputs), tuple(self.outputs)
-        return Net(self.name, *ends, tuple(self.ops), self.tensors, self.constants, tuple(self.states))
+        parts = tuple(self.ops), self.tensors, self.constants, tuple(self.states)
+        return Net(self.name, *ends, *parts, self.rounds_once)
 
     def line(self, tokens: _Tokens) -> None:
         if tokens.done:
             return
         match tokens.name():
             case "net":
-                self.name = tokens.name()
+                self._net(tokens)
             case "input":
                 self.inputs.append(self._tensor(tokens))
             case "part":
@@ -187,6 +189,13 @@ class _Parser:
         if digest(self.values[key]) != text:
             raise NpukitError(f"the values of {key!r} beside the net's text are not those it was printed with")
         return self.values[key]
+
+    def _net(self, tokens: _Tokens) -> None:
+        self.name = tokens.name()
+        if not tokens.done:
+            tokens.expect("rounding")
+            tokens.expect("once")
+            self.rounds_once = True
 
     def _op(self, tokens: _Tokens) -> None:
         op = self._any_op(tokens)

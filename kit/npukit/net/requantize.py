@@ -27,6 +27,10 @@ SATURATES = 512.0
 """Factor from which every integer but 0 leaves the int8 range. Larger factors have the same effect."""
 
 
+LONGEST_RIGHT_SHIFT = -14
+"""The smallest shift whose factor keeps 17 bits without the shift: an error of at most 1/1000 of a result's step."""
+
+
 @dataclass(frozen=True)
 class Multiplier:
     """A real factor: multiplier * 2**(shift - 31)."""
@@ -84,6 +88,14 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
 def multiplier_for(real: float, most: float = SATURATES) -> Multiplier:
     """The multiplier of a factor to int8 results. Limited to `most`, because larger factors shift bits out of 32."""
     return Multiplier(*quantize_multiplier(min(most, real)))
+
+
+def factor_of_products(real: float, rounds_once: bool) -> Multiplier:
+    """The factor of products and their sums. Without a right shift it is applied with a single rounding."""
+    factor = multiplier_for(real)
+    if not rounds_once or not LONGEST_RIGHT_SHIFT <= factor.shift < 0:
+        return factor
+    return Multiplier(round(ldexp(factor.multiplier, factor.shift)), 0)
 
 
 class Rescaling(NamedTuple):
@@ -152,13 +164,14 @@ def quantization(net: Net, name: str) -> Quantization:
 def requantization(net: Net, op: Op) -> Requantization:
     """Multipliers and shifts of a convolution or dense op, per output channel."""
     channels = net.tensor(op.output).shape[-1]
-    return _requantization(tuple(effective_scales(net, op)), channels)
+    return _requantization(tuple(effective_scales(net, op)), channels, net.rounds_once)
 
 
 @lru_cache(maxsize=256)
-def _requantization(reals: tuple[float, ...], channels: int) -> Requantization:
+def _requantization(reals: tuple[float, ...], channels: int, rounds_once: bool) -> Requantization:
     """Cached, because planners need the result once per tile."""
-    pairs = [quantize_multiplier(min(SATURATES, real)) for real in reals] * (channels if len(reals) == 1 else 1)
+    factors = [factor_of_products(real, rounds_once) for real in reals] * (channels if len(reals) == 1 else 1)
+    pairs = [(factor.multiplier, factor.shift) for factor in factors]
     multipliers, shifts = np.array(pairs, np.int32).T.copy()
     for values in (multipliers, shifts):
         values.flags.writeable = False
@@ -227,17 +240,20 @@ def sum_rescaling(net: Net, op: Op) -> AddRescaling:
 def product_rescaling(net: Net, op: Op) -> Multiplier:
     """The factor of a multiplication, or of prelu's negative side."""
     first, second = (quantization(net, name).scale for name in op.inputs)
-    return multiplier_for(first * second / quantization(net, op.output).scale)
+    return factor_of_products(first * second / quantization(net, op.output).scale, net.rounds_once)
 
 
 def matmul_rescaling(net: Net, op: Op) -> Multiplier:
     """The factor of matmul. As in dense, both scales are multiplied in float32."""
     first, second = (quantization(net, name).scale for name in op.inputs)
-    return multiplier_for(_product(first, second) / quantization(net, op.output).scale)
+    return factor_of_products(_product(first, second) / quantization(net, op.output).scale, net.rounds_once)
 
 
 def mean_rescaling(net: Net, op: Op, count: int) -> Multiplier:
-    """The factor of a sum of `count` elements: the ratio of scales, divided by the count in integer arithmetic."""
+    """The factor of a sum of `count` elements: the ratio of scales, divided by the count, for two roundings in integer
+    arithmetic."""
+    if net.rounds_once:
+        return factor_of_products(_ratio(net, op) / count, rounds_once=True)
     ratio = multiplier_for(_ratio(net, op), SATURATES * count)
     shift = min(count.bit_length() - 1, 32, 31 + ratio.shift)
     return Multiplier((ratio.multiplier << shift) // count, ratio.shift - shift)

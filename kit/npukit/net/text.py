@@ -13,6 +13,7 @@
     constant conv2d_0_weights: int8[4,1,1,1] scale 0.01 zero 0 = [1, 2, 3, 4]
     constant conv2d_0_bias: int32[4] = [0, 0, 0, 0]
 
+`net digits rounding once`: see `Net.rounds_once`.
 Parts precede their fused op. A state's initial value is one number for all elements, or a list. Attributes with default
 values are omitted. Numbers parse back to the same bits. Long constants and long vectors of scales appear as digests;
 their values are stored beside the text (`stored_values`).
@@ -64,7 +65,7 @@ def digest(value: np.ndarray) -> str:
 
 
 def _lines(net: Net) -> Iterator[str]:
-    yield f"net {quoted(net.name)}"
+    yield f"net {quoted(net.name)}{' rounding once' if net.rounds_once else ''}"
     for name in net.inputs:
         yield f"input {print_tensor(net.tensor(name))}"
     for op in net.ops:

@@ -64,7 +64,7 @@ class ReducedRows(BoxRoutine):
         around = merged_rows(rows, given[:-1], made[: len(rows)])
         if len(around) > MOST_AXES:
             return None
-        if self.exponent:
+        if self.numbers.size:
             return mean_of_rows(self.length, around, self.exponent)
         return largest_of_rows(self.length, around, self.item)
 
@@ -166,7 +166,7 @@ def _numbers(net: Net, op: Op, shape: Shape, more: int = 0) -> tuple[np.ndarray,
     count = prod(shape[axis] for axis in op.of(Mean).axes)
     factor, given, made = mean_rescaling(net, op, count), *(quantization(net, n) for n in (op.inputs[0], op.output))
     exponent = -factor.shift
-    if not 1 <= exponent <= LARGEST_EXPONENT or count > LARGEST_SEARCH:
+    if not 0 <= exponent <= LARGEST_EXPONENT or count > LARGEST_SEARCH:
         return None
-    addend = (made.zero_point << exponent) + (1 << (exponent - 1))
+    addend = (made.zero_point << exponent) + (1 << exponent >> 1)
     return np.array([2 * (more + count * given.zero_point), factor.multiplier, addend], np.int32), exponent

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 _IMAGE = 4
-_LARGEST = 127
+_LARGEST, _LEAST = 127, 64
+"""Limits of the weights of a filter."""
 _FINEST = 2.0**-12
 """The smallest unit of a filter's sums, in units of its results: smaller ones need more than the bits of a bias."""
 _CLOSE = 1e-3
@@ -53,10 +54,17 @@ def _line(steps: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return (slopes, offsets) if close else None
 
 
+def _units(slopes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The unit of each channel's sums, with a weight within the limits, whose multiple is nearest to the offset."""
+    units = np.maximum(np.abs(slopes) / np.arange(_LARGEST, _LEAST - 1, -1)[:, None], _FINEST)
+    wrong = np.abs(np.rint(offsets / units) * units - offsets)
+    return units[wrong.argmin(axis=0), np.arange(len(slopes))]
+
+
 def _as_filter(walk: Walk, site: Site, view: AxesView, slopes: np.ndarray, offsets: np.ndarray) -> AxesView:
     source, name = walk.assembly.quantization(view.name), walk.assembly.new_name(DepthwiseConv2d.kind)
     assert source is not None
-    units = np.maximum(np.abs(slopes) / _LARGEST, _FINEST)
+    units = _units(slopes, offsets)
     weights, biases = np.rint(slopes / units), np.rint(offsets / units)
     if np.abs(biases).max() >= 1 << 31:
         raise NpukitError("it adds more than its result can hold")

@@ -262,7 +262,8 @@ def net_and_views(
     result = resolve(main.body.body, walk.definitions)
     fields = list(result.fields) if isinstance(result, relax.Tuple) else [main.body.body]
     outputs = [_output(walk, expression) for expression in fields]
-    return check_net(fold_padding(fold_constants(walk.assembly.net(tuple(inputs), tuple(outputs))))), walk.views
+    made = replace(walk.assembly.net(tuple(inputs), tuple(outputs)), rounds_once=not walk.as_tflite)
+    return check_net(fold_padding(fold_constants(made))), walk.views
 
 
 def is_float(module: IRModule) -> bool:

@@ -60,7 +60,7 @@ def _made(net: Net, op: Op) -> Net | None:
     factors = [(int(slope), step.scale) for slope in slopes]
     if not isinstance(op.attributes, Multiply):
         return _of_prelu(net, op, draft, factors)
-    ends = Ends(quantization(net, next(net.activations(op))), made, op.attributes.clamp)
+    ends = Ends(quantization(net, next(net.activations(op))), made, op.attributes.clamp, net.rounds_once)
     filters = line_filter(results_of_bytes(net, op), ends, factors)
     return filters and draft.finished(draft.filter("product", draft.image, made, filters, op.attributes.clamp))
 
@@ -70,7 +70,7 @@ def _of_prelu(net: Net, op: Op, draft: Draft, factors: Sequence[Factor]) -> Net 
     source, made = (quantization(net, name) for name in (op.inputs[0], op.output))
     below, slopes = Quantization(source.scales, (_NEGATIVE,)), np.array([slope for slope, _ in factors])
     sloped = rescale((EVERY - _NEGATIVE) * slopes[:, None], product_rescaling(net, op)) + made.zero_point
-    filters = line_filter(np.clip(sloped, *_BYTES), Ends(below, made, _BYTES), factors)
+    filters = line_filter(np.clip(sloped, *_BYTES), Ends(below, made, _BYTES, net.rounds_once), factors)
     if filters is None:
         return None
     same, image = LineFilter([1], [0], [1.0]).repeated(len(factors)), draft.image

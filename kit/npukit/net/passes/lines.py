@@ -17,7 +17,7 @@ import numpy as np
 from npukit.net.net import CORE, NO_WORK, Net, Op
 from npukit.net.ops import Attributes, DepthwiseConv2d, Lookup, Pair, Reshape, Select
 from npukit.net.passes.simplify import without_unread
-from npukit.net.requantize import multiplier_for, rescale
+from npukit.net.requantize import factor_of_products, rescale
 from npukit.net.tables import EVERY
 from npukit.net.tensor import Quantization, Tensor
 
@@ -69,10 +69,11 @@ class Ends:
     source: Quantization
     made: Quantization
     clamp: Pair
+    rounds_once: bool = False
 
     def results(self, weight: int, bias: int, scale: float) -> np.ndarray:
         """The results of a channel of a filter for all bytes."""
-        factor = multiplier_for(self.source.scale * scale / self.made.scale)
+        factor = factor_of_products(self.source.scale * scale / self.made.scale, self.rounds_once)
         moved = rescale((EVERY - self.source.zero_point) * weight + bias, factor) + self.made.zero_point
         return np.clip(moved, *self.clamp)
 
@@ -238,7 +239,7 @@ def _of_lookup(net: Net, op: Op) -> Net | None:
         return None
     tables = net.constants[op.inputs[1]].astype(np.int64).reshape(-1, len(EVERY))
     clamp = int(tables.min()), int(tables.max())
-    found = line_filter(tables, Ends(given, made, clamp), [AS_IT_IS] * len(tables))
+    found = line_filter(tables, Ends(given, made, clamp, net.rounds_once), [AS_IT_IS] * len(tables))
     if found is None:
         return None
     if conditional:

@@ -13,6 +13,7 @@ SSAT compute the output.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,6 +94,23 @@ def rounded_requantization(requantization: Requantization, zero: int) -> FastReq
     addends = (np.int64(zero) << e) + (np.int64(1) << (e - 1))
     ones = np.ones_like(e)
     return FastRequantization(e, ones, np.asarray(requantization.multipliers, np.int64), addends, ones)
+
+
+def scaled_byte(twice: str, multiplier: str, addend: str, spare: str, shift: int) -> Iterator[str]:
+    """Instructions that rescale twice a number to int8 by SMMLAR, gemmlowp's doubling high multiply.
+
+    The addend includes the zero point and half a step of the right shift. Before a shift, negative numbers lose 1,
+    because halves round away from zero.
+    """
+    if shift:
+        yield f"add {spare}, {addend}, {twice}, asr #31"
+    yield f"smmlar {twice}, {twice}, {multiplier}, {spare if shift else addend}"
+    yield saturated(twice, shift)
+
+
+def saturated(register: str, shift: int) -> str:
+    """The instruction that shifts a number to the right and saturates it to int8."""
+    return f"ssat {register}, #8, {register}{f', asr #{shift}' * bool(shift)}"
 
 
 def overflow(fast: FastRequantization, largest: np.ndarray) -> str | None:

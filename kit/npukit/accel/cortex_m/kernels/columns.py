@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 
 from npukit.accel.cortex_m.code.assembly import REACH, Assembly
-from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
+from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT, scaled_byte
 from npukit.accel.cortex_m.kernels.rows import Around, nested
 
 WORD = 4
@@ -32,7 +32,7 @@ Axes = tuple[Around, ...]
 def mean_of_pixels(groups: int, together: int, around: Axes, pixels: Axes, exponent: int) -> Assembly:
     """Registers: r0 input, r1 output, r12 twice the sum of zero points, multiplier, addend. `groups`: of `together`
     channels each, one or four. `pixels`: the loops over pixels, by the stride of the input."""
-    assert 1 <= exponent <= LARGEST_EXPONENT
+    assert 0 <= exponent <= LARGEST_EXPONENT
     asm = Assembly()
     asm.emit("push {r4-r11, lr}", f"sub sp, sp, #{WORD * len(_COUNTERS)}")
     loops = (*around, Around(groups, (together, together)))
@@ -56,8 +56,7 @@ def _emit_group(asm: Assembly, together: int, pixels: Axes, exponent: int, _: st
             asm.add(_PLACE, _PLACE, rows.strides[0] - line.size * step if rows.size > 1 else 0, _END)
     asm.emit("ldmia r12, {r8, r9, r10}")
     for place, each in enumerate(sums):
-        asm.emit(f"rsb {each}, r8, {each}, lsl #1", f"add r11, r10, {each}, asr #31")
-        asm.emit(f"smmlar {each}, {each}, r9, r11", f"ssat {each}, #8, {each}, asr #{exponent}")
+        asm.emit(f"rsb {each}, r8, {each}, lsl #1", *scaled_byte(each, "r9", "r10", "r11", exponent))
         asm.emit(f"strb {each}, [r1, #{place}]")
 
 

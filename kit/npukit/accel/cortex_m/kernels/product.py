@@ -1,7 +1,5 @@
-"""Elementwise functions of two tensors: products of nine cycles an element, quotients of 8, squared differences of 10.
-
-Twice a product, multiplied by SMMLAR, is gemmlowp's doubling high multiply. The addend includes the zero point and half
-a step of the right shift, less one for negative products, because halves round away from zero.
+"""Elementwise functions of two tensors: products of 8 or 9 cycles an element, quotients of 8, squared differences of
+10.
 
 Quotients and squared differences have a table for each operand. SMMLAR multiplies a dividend and a reciprocal, or twice
 a square and its factor. A difference lies in both halves of a register: SMUAD then makes twice its square.
@@ -13,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
+from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT, saturated, scaled_byte
 from npukit.accel.cortex_m.kernels.rows import Around, nested
 
 _UNROLLED = 16
@@ -33,7 +31,7 @@ _TABLE_BYTES = 1024
 def product(length: int, around: tuple[Around, ...], second_zero: int, shift: int) -> Assembly:
     """Registers: r0 and r1 operands, r2 output, r12 twice the first operand's zero point, multiplier, addend."""
     assert len(around) <= MOST_AXES
-    assert 1 <= shift <= LARGEST_EXPONENT
+    assert 0 <= shift <= LARGEST_EXPONENT
     asm = Assembly()
     asm.emit("push {r4-r11, lr}", "ldmia r12, {r10, r11, r12}")
 
@@ -43,8 +41,7 @@ def product(length: int, around: tuple[Around, ...], second_zero: int, shift: in
             asm.emit(f"rsb {a}, r10, {a}, lsl #1")
             if second_zero:
                 asm.emit(f"{'sub' if second_zero > 0 else 'add'} {b}, {b}, #{abs(second_zero)}")
-            asm.emit(f"mul {a}, {a}, {b}", f"add {b}, r12, {a}, asr #31", f"smmlar {a}, {a}, r11, {b}")
-            asm.emit(f"ssat {a}, #8, {a}, asr #{shift}", f"strb {a}, [r2, #{place}]")
+            asm.emit(f"mul {a}, {a}, {b}", *scaled_byte(a, "r11", "r12", b, shift), f"strb {a}, [r2, #{place}]")
 
     nested(asm, around, _POINTERS, (length,) * 3, _COUNTERS, lambda _: _emit_line(asm, length, emit))
     asm.emit("pop {r4-r11, pc}")
@@ -68,7 +65,7 @@ def of_tables(length: int, around: tuple[Around, ...], shift: int, *, squared: b
             if squared:
                 asm.emit(f"ssub16 {a}, {a}, {b}", f"smuad {a}, {a}, {a}")
             asm.emit(f"smmlar {a}, {a}, {'r10' if squared else b}, r11")
-            asm.emit(f"ssat {a}, #8, {a}{f', asr #{shift}' * bool(shift)}", f"strb {a}, [r2, #{place}]")
+            asm.emit(saturated(a, shift), f"strb {a}, [r2, #{place}]")
 
     nested(asm, around, _POINTERS, (length,) * 3, _WITH_TABLES, lambda _: _emit_line(asm, length, emit))
     asm.emit("pop {r3-r11, pc}")

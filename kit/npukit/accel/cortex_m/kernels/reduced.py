@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from npukit.accel.cortex_m.code.assembly import Assembly
-from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT
+from npukit.accel.cortex_m.code.requantize import LARGEST_EXPONENT, scaled_byte
 from npukit.accel.cortex_m.kernels.rows import Around, nested
 
 _WORD = 4
@@ -28,7 +28,7 @@ Axes = tuple[Around, ...]
 def mean_of_rows(length: int, around: Axes, exponent: int) -> Assembly:
     """Registers: r0 rows, r1 output, r12 twice what the sum of a row of zeros has too much, multiplier, addend. Bytes
     of words are added without sign, 128 more each."""
-    assert 1 <= exponent <= LARGEST_EXPONENT
+    assert 0 <= exponent <= LARGEST_EXPONENT
     asm = Assembly()
     asm.emit("push {r4-r11, lr}", "ldmia r12, {r9, r10, r11}", "mov lr, #0")
 
@@ -38,8 +38,7 @@ def mean_of_rows(length: int, around: Axes, exponent: int) -> Assembly:
         for place in range(length % _WORD):
             asm.emit(f"ldrsb r5, [r0, #{place}]", "add r12, r12, r5")
         asm.add("r0", "r0", length % _WORD, "r5")
-        asm.emit("rsb r12, r9, r12, lsl #1", "add r5, r11, r12, asr #31", "smmlar r12, r12, r10, r5")
-        asm.emit(f"ssat r12, #8, r12, asr #{exponent}", "strb r12, [r1], #1")
+        asm.emit("rsb r12, r9, r12, lsl #1", *scaled_byte("r12", "r10", "r11", "r5", exponent), "strb r12, [r1], #1")
 
     def add(registers: Sequence[str]) -> None:
         asm.emit(*(f"eor {register}, {register}, #0x80808080" for register in registers))
