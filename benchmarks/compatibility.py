@@ -1,6 +1,6 @@
-"""The page of the operators read by npukit, with the evidence of each.
+"""The operators read by npukit: lists for docs/compatibility.md, and benchmarks/compatibility.md with all evidence.
 
-    python benchmarks/compatibility.py            # fails if docs/compatibility.md is another page
+    python benchmarks/compatibility.py            # fails if a page has other lists or tables
     python benchmarks/compatibility.py --write
 
 Operators come from the importers and from the schemas of the formats, engines from `npukit ops`, outcomes from
@@ -9,6 +9,7 @@ Operators come from the importers and from the schemas of the formats, engines f
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,9 +36,9 @@ from npukit.frontend.tflite.graphs import MERGED
 from npukit.frontend.tflite.model import CUSTOM, name_of
 from npukit.frontend.tflite.ops import CONVERTERS
 
-PAGE = CHECKOUT / "docs/compatibility.md"
+PAGES = LISTS, EVIDENCE = CHECKOUT / "docs/compatibility.md", Path(__file__).with_suffix(".md")
 BOARD = "pe-mesh"
-TITLES = {"tflite": "TFLite", "onnx": "ONNX", "pytorch": "PyTorch, `torch.export`"}
+FORMS = ("tflite", "onnx", "pytorch")
 CLASSES = {
     "int8": "int8",
     "qdq-int8": "QDQ int8",
@@ -77,7 +78,7 @@ class Facts:
         more = ["node tests"] if self.nodes else []
         yield _row(["operator", "engine", *more, *(CLASSES[label] for label in self.classes)])
         yield _row(["---"] * (2 + len(more) + len(self.classes)))
-        for op in sorted({*self.engines, *self.outcomes, *self.nodes}, key=str.lower):
+        for op in self._named:
             told = self.outcomes.get(op, {})
             cells = (_cell(told.get(label, {})) for label in self.classes)
             nodes = [self.nodes.get(op, "")] if self.nodes else []
@@ -85,7 +86,17 @@ class Facts:
 
     @property
     def unproved(self) -> list[str]:
-        return sorted(self.read - {*self.engines, *self.outcomes, *self.nodes})
+        return sorted(self.read - {*self._named})
+
+    def of_engines(self, engines: Sequence[str]) -> list[str]:
+        """The operators whose first engine in the order of `ORDER` is given; `°`: no comparison."""
+        first = {op: min(self.engines.get(op, "").split(", "), key=ORDER.index) for op in self._named}
+        found = (op for op in self._named if first[op] in engines)
+        return [f"`{op}`{'' if {op} & {*self.outcomes, *self.nodes} else '°'}" for op in found]
+
+    @property
+    def _named(self) -> list[str]:
+        return sorted({*self.engines, *self.outcomes, *self.nodes}, key=str.lower)
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -101,6 +112,7 @@ def _cell(told: Mapping[str, int]) -> str:
 
 
 ENGINES = {"mac_array": "MAC array", "cpu": "core"}
+ORDER = ("MAC array", "core", "loops", "")
 
 
 def engines(form: str, kinds: Sequence[Mapping[str, Any]], measured: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -125,11 +137,7 @@ def node_tests() -> dict[str, str]:
 
 def facts() -> list[Facts]:
     kinds, results = api.ops(board=BOARD), recorded()
-    read = {
-        "tflite": {*CONVERTERS, *MERGED},
-        "onnx": set(known_ops()),
-        "pytorch": set[str](),
-    }
+    read = {"tflite": {*CONVERTERS, *MERGED}, "onnx": {*known_ops()}, "pytorch": set[str]()}
     return [
         Facts(
             form,
@@ -138,7 +146,7 @@ def facts() -> list[Facts]:
             results["ops"].get(form, {}),
             node_tests() if form == "onnx" else {},
         )
-        for form in TITLES
+        for form in FORMS
     ]
 
 
@@ -152,83 +160,70 @@ def unread() -> dict[str, list[str]]:
     }
 
 
-INTRODUCTION = """# Which models npukit reads
-
-`npukit fit MODEL` gives the answer for a file: each op with its engine, or the name of the first op
-that npukit does not read. The tables of this page have all operators, and the comparisons behind
-each. `npukit ops` prints the same operators by the kind of op in npukit. `docs/models.md` describes
-types, quantisation and exceptions.
-
-An operator that npukit does not read has three ways out:
-
-- Export otherwise: the newest opset, QDQ form, or float with `--calibration`.
-- Give C for the op: `--custom NAME=FILE.c` (`docs/models.md`, "Custom ops").
-- Add the op to npukit: five short files (`docs/architecture.md`, "Add an op").
-
-A number is a count of random networks with the operator, alone or in a chain, that `make
-differential` compared with another runtime (LiteRT, TFLite Micro, ONNX Runtime, PyTorch). Scales by
-tensor and by channel are drawn equally often. `= 4`: all four are equal bit for bit. `4`: some
-differ within the bounds of `docs/models.md`, mostly by a step. `†`: some differ by a known fault of
-a runtime, see the end of the page. An empty cell: the operator had no network of the type.
-
-- *Engine*: on `pe-mesh` in int8. `MAC array`: the accelerator for all shapes that it takes. `core`:
-  a kernel on the core. `loops`: C that TVM prints, on the core.
-- *`--float`*, *`--calibration`*: a float file, computed in float, or quantised by npukit.
-- *Node tests*: ONNX's own tests of the operator that pass through the generated C
-  (`make onnx-nodes`).
-"""
+BLOCK = re.compile(r"(<!-- made: ([\w ]+) -->\n\n).*?(<!-- end -->)", re.S)
+"""A part of a page that the module writes."""
+PREFIX = "STABLEHLO_"
 
 
-def page() -> str:
+def blocks() -> dict[str, str]:
+    """The parts of the pages, by name."""
     found, results = facts(), recorded()
-    parts = [INTRODUCTION, f"{_of_run(results)}\n"]
-    for each in found:
-        parts += [f"## {TITLES[each.form]}\n", *_section(each)]
-    return "\n".join([*parts, "## Known differences and refusals\n", *_limits(results)])
+    return {
+        "run": f"Networks: {sum(results['outcomes'].values())}, seeds {results['seeds'][0]} to {results['seeds'][1]}, "
+        f"measured at {results['commit']} by\n`python benchmarks/compatibility.py --write`.\n",
+        **{f"evidence of {each.form}": _lines(each.rows()) for each in found},
+        **{f"operators of {each.form}": "\n".join(map(wrapped, _lists(each))) for each in found},
+        "differences": _lines(_by_reason("networks", ((f"`{each.networks}`", each.reason) for each in listed()))),
+        "refusals": _lines(_by_reason("networks", ((str(n), why) for why, n in results["refusals"].items()))),
+        "failures": _lines(_by_reason("node tests", ((f"`{name}`", why) for name, why in onnx_nodes.listed().items()))),
+    }
 
 
-def _of_run(results: Mapping[str, Any]) -> str:
-    count, (first, last) = sum(results["outcomes"].values()), results["seeds"]
-    return wrapped(
-        f"Networks: {count}, seeds {first} to {last}, measured at {results['commit']}. "
-        "`python benchmarks/compatibility.py --write` writes the page.\n"
-    ).rstrip()
+def page(path: Path, made: Mapping[str, str]) -> str:
+    """A page with new parts."""
+    return BLOCK.sub(lambda found: f"{found[1]}{made[found[2]]}\n{found[3]}", path.read_text(encoding="utf-8"))
 
 
-def _section(each: Facts) -> Iterator[str]:
-    yield "\n".join(each.rows()) + "\n"
-    custom = [name_of(op) for op in each.unproved if op.startswith(CUSTOM)]
-    plain = [op for op in each.unproved if not op.startswith(CUSTOM)]
-    without = unread().get(each.form, [])
-    for said, names in (
-        ("Custom operators of TFLite Micro and MediaPipe", custom),
-        ("In the importer, without a comparison on this page; npukit refuses some forms of these by name", plain),
-        ("Not read", without),
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lists(each: Facts) -> Iterator[str]:
+    """Operators by engine, those of the importer alone, and those that are not read."""
+    engines = {"Compared": ORDER} if each.form == "pytorch" else {f"**{name}**": (name,) for name in ORDER[:3]}
+    without, custom = unread().get(each.form, []), [name_of(op) for op in each.unproved if op.startswith(CUSTOM)]
+    names = [name for name in without if not name.startswith(PREFIX)]
+    for said, found in (
+        *((said, each.of_engines(order)) for said, order in engines.items()),
+        ("Custom operators of TFLite Micro and MediaPipe", _quoted(custom)),
+        ("Read in some forms, refused in others", _quoted(op for op in each.unproved if not op.startswith(CUSTOM))),
+        ("Not read", _quoted(names + [f"{PREFIX}…"] * (len(names) < len(without)))),
     ):
-        if names:
-            yield wrapped(f"{said}: {', '.join(f'`{name}`' for name in names)}.\n")
-    if each.form == "pytorch":
-        yield wrapped("PyTorch decomposes other operators into simpler ones. npukit names an operator without them.\n")
+        if found:
+            yield f"{said}: {', '.join(found)}.\n"
 
 
-def _limits(results: Mapping[str, Any]) -> Iterator[str]:
-    rows = ["| networks | difference |", "|---|---|"]
-    rows += [f"| `{each.networks}` | {each.reason} |" for each in listed()]
-    yield "\n".join(rows) + "\n"
-    rows = ["| refused | networks |", "|---|--:|"]
-    rows += [f"| {reason} | {count} |" for reason, count in results["refusals"].items()]
-    yield "\n".join(rows) + "\n"
-    rows = ["| node test of ONNX | reason |", "|---|---|"]
-    rows += [f"| `{name}` | {reason} |" for name, reason in onnx_nodes.listed().items()]
-    yield "\n".join(rows) + "\n"
+def _quoted(names: Iterable[str]) -> list[str]:
+    return [f"`{name}`" for name in names]
+
+
+def _by_reason(kind: str, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """A row for each reason, with all its names."""
+    found: dict[str, list[str]] = {}
+    for name, reason in pairs:
+        found.setdefault(reason, []).append(name)
+    yield from (f"| {kind} | reason |", "|---|---|")
+    yield from (f"| {', '.join(names)} | {reason} |" for reason, names in found.items())
 
 
 def main() -> None:
-    made = page()
-    if "--write" in sys.argv[1:]:
-        PAGE.write_text(made, encoding="utf-8")
-    elif made != PAGE.read_text(encoding="utf-8"):
-        sys.exit(f"{PAGE.name} is another page: python benchmarks/compatibility.py --write")
+    made = blocks()
+    for path in PAGES:
+        text = page(path, made)
+        if "--write" in sys.argv[1:]:
+            path.write_text(text, encoding="utf-8")
+        elif text != path.read_text(encoding="utf-8"):
+            sys.exit(f"{path.name} is another page: python benchmarks/compatibility.py --write")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import re
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -83,7 +83,7 @@ PLAIN, CLEAR = -1e9, 3.0
 """A target that every network reaches, and decibels above a target from which no other network is searched for."""
 CYCLES, CASES, SECONDS = 1.3, 16, 600
 """Most cycles relative to plain int8, random calibration cases, and the time limit of a model in seconds."""
-RESULTS = Path(__file__).with_name("quantized.json")
+RESULTS, PAGE = Path(__file__).with_name("quantized.json"), Path(__file__).with_suffix(".md")
 EXPORTED = Path(__file__).parent / "zoo/exporters/exported.toml"
 ENOUGH_REAL = 10
 """Real inputs of a file from which on its noise is left out."""
@@ -170,12 +170,11 @@ def row(given: Mapping[str, Any]) -> str:
     """The row of a model: decibels and cycles in plain int8 and of the found network."""
     plain, found = given["plain"], given.get("found", {})
     if "why" in plain:
-        return f"| {given['model']} | {plain['why']} | | | | |"
+        return f"| {given['model']} | {plain['why']} | | | | | {given['at']} |"
     times = f"{found['cycles'] / plain['cycles']:.2f}" if "cycles" in found else "missed"
     steps = "; ".join(found.get("steps", ())) or ("none" if "cycles" in found else "")
-    return (
-        f"| {given['model']} | {plain['db']:.1f} | {found.get('db', 0):.1f} | {plain['cycles']:,} | {times} | {steps} |"
-    )
+    decibels = f"{plain['db']:.1f} | {found.get('db', 0):.1f}"
+    return f"| {given['model']} | {decibels} | {plain['cycles']:,} | {times} | {steps} | {given['at']} |"
 
 
 def targets(folder: Path, only: str, *, write: bool) -> None:
@@ -189,21 +188,21 @@ def targets(folder: Path, only: str, *, write: bool) -> None:
         results[sample.name] = {"model": sample.name, "trained": sample.trained, **found, "at": commit()}
         print(row(results[sample.name]), flush=True)
         if write:
-            known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-            kept = dict(sorted({**known, sample.name: results[sample.name]}.items()))
-            RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    print(*shares(results.values()), sep="\n")
+            known = {each["model"]: each for each in kept()} | {sample.name: results[sample.name]}
+            RESULTS.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8")
+            PAGE.write_text(page(), encoding="utf-8")
+    print(*shares(list(results.values())), sep="\n")
 
 
 def too_large(given: Mapping[str, Any]) -> bool:
     return "bytes more than" in given["plain"].get("why", "")
 
 
-def shares(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def shares(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The numbers of models that reach the target within the cycles, among all but those refused for lack of memory."""
-    judged = [each for each in results if not too_large(each)]
     for trained, weights in ((True, "trained"), (False, "random")):
-        yield share([each for each in judged if each["trained"] is trained], weights)
+        judged = [each for each in results if each["trained"] is trained and not too_large(each)]
+        yield from (f"{share(judged, weights)}." for _ in judged[:1])
 
 
 def share(judged: Sequence[Mapping[str, Any]], weights: str) -> str:
@@ -213,14 +212,20 @@ def share(judged: Sequence[Mapping[str, Any]], weights: str) -> str:
     return f"{told} within {CYCLES} times the cycles of plain int8"
 
 
+def kept() -> list[Mapping[str, Any]]:
+    return list(json.loads(RESULTS.read_text(encoding="utf-8")).values()) if RESULTS.exists() else []
+
+
 def table() -> Iterator[str]:
-    """The table of docs/models.md: the models kept in `RESULTS` that plain int8 does not serve, and the count."""
-    rows = list(json.loads(RESULTS.read_text(encoding="utf-8")).values())
-    yield "| model | plain int8, dB | found, dB | plain, cycles | cycles, found / plain | steps |"
-    yield "|---|--:|--:|--:|--:|---|"
-    low = (each for each in rows if not too_large(each) and each["plain"].get("db", 0) < Options().target_db)
-    yield from map(row, low)
-    yield from (f"\n{each}." for each in shares(rows))
+    """The counts of docs/models.md."""
+    yield from shares(kept())
+
+
+def page() -> str:
+    """benchmarks/quantization.md with new rows: the models kept in `RESULTS` that plain int8 does not serve."""
+    low = (each for each in kept() if not too_large(each) and each["plain"].get("db", 0) < Options().target_db)
+    head, line, _ = PAGE.read_text(encoding="utf-8").partition("\n|---|--:|--:|--:|--:|---|---|\n")
+    return head + line + "".join(f"{row(each)}\n" for each in low)
 
 
 def main() -> None:

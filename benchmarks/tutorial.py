@@ -2,7 +2,7 @@
 
     python benchmarks/tutorial.py PYTHON [--only NAME] [--folder FOLDER]
 
-PYTHON has the packages of `docs/tutorial.md`. The commands are the page's. Writes `benchmarks/tutorial.json` and the
+PYTHON has the packages of `docs/models.md`. The commands are the page's. Writes `benchmarks/tutorial.json` and the
 table of the page.
 """
 
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.state import CHECKOUT, commit, processor_seconds
 
 FILE = Path(__file__).with_suffix(".json")
-PAGE = CHECKOUT / "docs/tutorial.md"
+PAGE = CHECKOUT / "docs/models.md"
 SCRIPTS = CHECKOUT / "examples/exporters"
 STEPS = ("python", "fit", "build", "validate")
 NAMES = ("gestures", "faces", "landmarks", "sentences", "plants")

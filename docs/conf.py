@@ -14,7 +14,7 @@ from typing import Any
 CHECKOUT = Path(__file__).parents[1]
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Guide": (
-        *("docs/start", "docs/tutorial", "docs/models", "docs/preprocessing", "docs/boards", "docs/accelerators"),
+        *("docs/start", "docs/models", "docs/preprocessing", "docs/boards", "docs/accelerators"),
         *("docs/mesh", "docs/link", "docs/measure", "examples/digits/README"),
     ),
     "Reference": (
@@ -27,8 +27,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("docs/emulators", "SECURITY"),
     ),
     "Results": (
-        *("docs/results", "benchmarks/zoo/zoo", "benchmarks/scaling", "benchmarks/core/cortex_m4"),
-        *("benchmarks/core/cores", "benchmarks/large/large_networks", "benchmarks/mesh/dead_parts"),
+        *("benchmarks/zoo/zoo", "benchmarks/compatibility", "benchmarks/quantization", "benchmarks/scaling"),
+        *("benchmarks/core/cortex_m4", "benchmarks/core/cores", "benchmarks/large/large_networks"),
+        "benchmarks/mesh/dead_parts",
     ),
     "About": ("DEPENDENCIES",),
 }

@@ -3,7 +3,7 @@
     python benchmarks/differential/compare.py [--seed S] [--seeds N] [--only PATTERN] [--write]
 
 A fault saves its network in out/differential and gives exit status 1. Refusals are counted by reason; a reason that
-`results.json` lacks is new. `--write` writes `results.json` and the paragraph of `docs/models.md`.
+`results.json` lacks is new. `--write` writes `results.json` and the paragraph of `docs/compatibility.md`.
 """
 
 from __future__ import annotations

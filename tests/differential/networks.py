@@ -24,7 +24,7 @@ CASES = 8
 
 @dataclass(frozen=True)
 class Within:
-    """The greatest accepted difference. A fact of `docs/models.md`, or a property of the arithmetic."""
+    """The greatest accepted difference. A fact of `docs/compatibility.md`, or a property of the arithmetic."""
 
     steps: int = 0
     """Steps of a quantised output."""

@@ -1,4 +1,4 @@
-"""The paragraph of docs/models.md with the totals of a run."""
+"""The paragraph of docs/compatibility.md with the totals of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from docs.wrap import wrapped
 from helpers import CHECKOUT
 
 RESULTS = CHECKOUT / "benchmarks/differential/results.json"
-PAGE = CHECKOUT / "docs/models.md"
+PAGE = CHECKOUT / "docs/compatibility.md"
 PARAGRAPH = re.compile(r"\*\*Random networks\.\*\*.*?\n\n", re.S)
 NO_RUN: dict[str, Any] = {"refusals": {}, "outcomes": {}, "ops": {}, "kinds": {}}
 

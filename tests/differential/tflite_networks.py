@@ -44,7 +44,8 @@ LAST = {
     "uint8": {"average_pool_2d", "l2_normalization", "mean", "resize_bilinear", "softmax"},
     "int16": {"abs", "batch_matmul", "exp", "fully_connected", "gelu", "log", "mean", "prelu", "rsqrt"},
 }
-"""Ops that npukit rounds otherwise than the oracles, at most 1 apart (`docs/models.md`). Such an op ends a chain."""
+"""Ops that npukit rounds otherwise than the oracles, at most 1 apart (`docs/compatibility.md`). Such an op ends a
+chain."""
 LAST["int16"] |= {"squared_difference"}
 WEIGHTED = {"conv_2d", "depthwise_conv_2d", "fully_connected"}
 """Makers of layers with weights of 4 bits in LiteRT."""
