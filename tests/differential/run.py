@@ -125,8 +125,8 @@ def quiet() -> Iterator[None]:
 
 def with_builds(found: Sequence[Verdict]) -> Iterator[Verdict]:
     """Faults of the sample on the emulator."""
-    sample = [each for each in found if each.net is not None]
-    batches = [sample[start : start + AT_ONCE] for start in range(0, len(sample), AT_ONCE)]
+    samples = [[each for each in found if each.net and each.net.rounds_once == once] for once in (False, True)]
+    batches = [sample[start : start + AT_ONCE] for sample in samples for start in range(0, len(sample), AT_ONCE)]
     for faults in in_order(_built, batches):
         yield from faults
 

@@ -69,7 +69,8 @@ def _differing(batch: Sequence[Imported], expected: Sequence[Sequence[np.ndarray
 
 
 def merged(nets: Sequence[Net]) -> Net:
-    """All nets side by side. Names of the third net begin with `t3_`."""
+    """All nets side by side, which round alike. Names of the third net begin with `t3_`."""
+    (rounds_once,) = {net.rounds_once for net in nets}
     parts = [_prefixed(net, f"t{index}_") for index, net in enumerate(nets)]
     return check_net(
         Net(
@@ -79,6 +80,7 @@ def merged(nets: Sequence[Net]) -> Net:
             tuple(op for part in parts for op in part.ops),
             {name: tensor for part in parts for name, tensor in part.tensors.items()},
             {name: value for part in parts for name, value in part.constants.items()},
+            rounds_once=rounds_once,
         )
     )
 
