@@ -35,8 +35,8 @@ SHAPES = (
 )
 
 
-def products(seed: int) -> Net:
-    bundle = Bundle(np.random.default_rng(seed))
+def products(seed: int, *, rounds_once: bool) -> Net:
+    bundle = Bundle(np.random.default_rng(seed), rounds_once=rounds_once)
     for first, second in SHAPES:
         for kind, scale in ((Multiply(), 0.004), (Multiply(), 0.2), (Divide(), 0.05), (SquaredDifference(), 0.02)):
             bundle.add(kind, *map(bundle.activation, (first, second)), quantization=Quantization((scale,), (11,)))
@@ -44,9 +44,10 @@ def products(seed: int) -> Net:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("rounds_once", [False, True])
 @pytest.mark.parametrize("pes", first_of([1, 4]))
-def test_products_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path) -> None:
-    net = products(5)
+def test_products_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_path: Path, *, rounds_once: bool) -> None:
+    net = products(5, rounds_once=rounds_once)
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
     noted = [planned.kernels[op.name] for op in net.ops]
     counts = Counter(noted)
@@ -57,8 +58,9 @@ def test_products_are_exact_and_predicted_however_they_are_cut(pes: int, tmp_pat
         assert pes > 1 or note not in OF_TWO or layer.cycles <= 1.1 * layer.predicted_cycles + OBSERVED, layer
 
 
-def test_both_assemblers_make_the_same_bytes() -> None:
-    net = products(6)
+@pytest.mark.parametrize("rounds_once", [False, True])
+def test_both_assemblers_make_the_same_bytes(*, rounds_once: bool) -> None:
+    net = products(6, rounds_once=rounds_once)
     for op in net.ops:
         made = products_of(net, op)
         for code in made.codes(net, op, Box.whole(net.tensor(op.output).shape)) if made else ():

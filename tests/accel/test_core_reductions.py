@@ -30,9 +30,9 @@ PIXELS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 """Shapes, and axes of means over pixels."""
 
 
-def reductions(seed: int) -> Net:
+def reductions(seed: int, *, rounds_once: bool = False) -> Net:
     """Both reductions of each shape, on numbers with many ties, and means over pixels."""
-    bundle = Bundle(np.random.default_rng(seed))
+    bundle = Bundle(np.random.default_rng(seed), rounds_once=rounds_once)
     for number, shape in enumerate(SHAPES):
         axis = len(shape) - 1
         source = bundle.activation(shape)
@@ -43,9 +43,10 @@ def reductions(seed: int) -> Net:
     return check_net(bundle.net())
 
 
+@pytest.mark.parametrize("rounds_once", [False, True])
 @pytest.mark.parametrize("pes", [1, 4])
-def test_reductions_are_exact_and_predicted(pes: int, tmp_path: Path) -> None:
-    net = reductions(2)
+def test_reductions_are_exact_and_predicted(pes: int, tmp_path: Path, *, rounds_once: bool) -> None:
+    net = reductions(2, rounds_once=rounds_once)
     assert sum(reductions_of(net, op) is not None for op in net.ops) >= 2 * len(SHAPES) + len(PIXELS) - 2
     planned = plan_around(Problem(Graph(net), BOARD, {"cpu": Cpu()}, max_pes=pes), cut(net, pes))
     for layer in run(net, planned, tmp_path).layers:

@@ -78,6 +78,7 @@ def net_of(kind: str, data: st.DataObject) -> Net:
     net = of_four_bits(net) if data.draw(st.booleans()) else net
     if "sums" in kind:
         return one_of_its_sums(net, data)
+    net = replace(net, rounds_once=data.draw(st.booleans()))
     return net.with_ops((fuse(net.ops),)) if len(net.ops) > 1 else net
 
 
@@ -91,7 +92,7 @@ def random_product(data: st.DataObject) -> Net:
     """A product of activations of any rank and order of axes."""
     bundle = Bundle(np.random.default_rng(data.draw(st.integers(0, 1 << 20))))
     matmul(bundle)
-    return bundle.net()
+    return replace(bundle.net(), rounds_once=data.draw(st.booleans()))
 
 
 def one_of_its_sums(net: Net, data: st.DataObject) -> Net:

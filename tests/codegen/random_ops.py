@@ -22,6 +22,7 @@ class Bundle:
 
     random: np.random.Generator
     scale: int = 1
+    rounds_once: bool = False
     ops: list[Op] = field(default_factory=list)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
@@ -90,7 +91,9 @@ class Bundle:
     def net(self, ops: list[Op] | None = None) -> Net:
         chosen = self.ops if ops is None else ops
         outputs = tuple(op.output for op in chosen)
-        return Net("random", tuple(self.inputs), outputs, tuple(chosen), dict(self.tensors), dict(self.constants))
+        ends = tuple(self.inputs), outputs
+        held = dict(self.tensors), dict(self.constants)
+        return Net("random", *ends, tuple(chosen), *held, rounds_once=self.rounds_once)
 
 
 def _image(bundle: Bundle, channels: int | None = None, dtype: str = "int8") -> tuple[Shape, str]:

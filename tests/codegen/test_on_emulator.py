@@ -17,9 +17,10 @@ from npukit.net.check import check_net
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("rounds_once", [False, True])
 @pytest.mark.parametrize("seed", first_of(range(3)))
-def test_every_kind_equals_the_reference(seed: int, tmp_path: Path) -> None:
-    bundle = Bundle(np.random.default_rng(seed))
+def test_every_kind_equals_the_reference(seed: int, tmp_path: Path, *, rounds_once: bool) -> None:
+    bundle = Bundle(np.random.default_rng(seed), rounds_once=rounds_once)
     for make in MAKERS.values():
         make(bundle)
     net = check_net(bundle.net())

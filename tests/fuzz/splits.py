@@ -164,7 +164,7 @@ def _chain(random: np.random.Generator) -> Net:
 
 def _bundle(random: np.random.Generator) -> Net:
     """Ops without common tensors."""
-    bundle = Bundle(random)
+    bundle = Bundle(random, rounds_once=random.random() < 0.5)
     for kind in random.choice(sorted(MAKERS), 4, replace=False):
         MAKERS[kind](bundle)
     return bundle.net()

@@ -13,9 +13,11 @@ from small_nets import image_net, sine_net
 from npukit.net.requantize import (
     Multiplier,
     add_rescaling,
+    factor_of_products,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     requantization,
+    rescale,
     softmax_scaling,
 )
 
@@ -65,6 +67,22 @@ def test_a_multiplier_is_the_real_to_31_bits(real: float) -> None:
     assert 2**30 <= multiplier < 2**31
     exact = Fraction(multiplier) * Fraction(2) ** (shift - 31)
     assert abs(exact - Fraction(real)) <= Fraction(real) * Fraction(1, 2**31)
+
+
+@given(st.floats(min_value=2.0**-14, max_value=1.0, exclude_max=True), st.integers(-1000, 1000), st.integers(-5, 5))
+def test_products_that_round_once_are_the_nearest_integers(real: float, result: int, near: int) -> None:
+    """Sums beside a half of a result, where the first of two roundings would decide."""
+    total = min(max(round((result + 0.5) / real) + near, -(2**31)), 2**31 - 1)
+    exact = Fraction(total) * Fraction(real)
+    got = int(rescale(np.array([total]), factor_of_products(real, rounds_once=True))[0])
+    assert abs(got - exact) <= Fraction(1, 2) + abs(exact) * Fraction(1, 2**17)
+
+
+@given(st.floats(min_value=2.0**-30, max_value=2.0**10))
+def test_factors_that_round_once_have_no_right_shift_or_too_few_bits(real: float) -> None:
+    factor = factor_of_products(real, rounds_once=True)
+    assert factor.shift >= 0 or factor == factor_of_products(real, rounds_once=False)
+    assert factor.multiplier >= 2**16
 
 
 def test_multipliers_at_the_edges() -> None:

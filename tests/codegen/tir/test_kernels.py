@@ -75,8 +75,8 @@ def test_a_whole_result_of_a_part_of_what_comes_in_equals_the_reference(tmp_path
     _compare(net, _whole(net), tmp_path, seed=6, given=_usual_numbers)
 
 
-def _random_net(kind: str, seed: int) -> Net:
-    bundle = Bundle(np.random.default_rng(seed))
+def _random_net(kind: str, seed: int, *, rounds_once: bool = False) -> Net:
+    bundle = Bundle(np.random.default_rng(seed), rounds_once=rounds_once)
     for _ in range(OPS_OF_EACH_KIND):
         MAKERS[kind](bundle)
     return check_net(bundle.net())
