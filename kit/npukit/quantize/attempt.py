@@ -19,7 +19,7 @@ from npukit.net.importer import net_and_views
 from npukit.net.importer.expressions import callee, shape_of, title_of, titles_of
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
-from npukit.net.tensor import Quantization
+from npukit.net.tensor import Quantization, along
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.canonical import LINEAR, canonical, foldable, weight_axis
 from npukit.quantize.choose import of_range
@@ -259,7 +259,7 @@ class FloatModel:
 
     def along(self, result: Any, factors: np.ndarray) -> np.ndarray:
         """The factors along the channels of a result."""
-        return factors.reshape([-1 if at == self._axes[result] else 1 for at in range(len(shape_of(result)))])
+        return along(factors, len(shape_of(result)), self._axes[result])
 
     @cached_property
     def _ends(self) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
@@ -431,4 +431,4 @@ def integers_of(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _real(values: np.ndarray, given: Quantization | None) -> np.ndarray:
-    return values if given is None else (values.astype(np.float64) - given.zero_point) * given.scale
+    return values if given is None else given.real(values)

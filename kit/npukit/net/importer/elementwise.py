@@ -19,7 +19,6 @@ from npukit.net.ops import (
     Add,
     Attributes,
     Divide,
-    Lookup,
     Maximum,
     Minimum,
     Multiply,
@@ -33,7 +32,7 @@ from npukit.net.ops import (
 from npukit.net.ops.pairs import square_factor
 from npukit.net.ops.table import SPECS
 from npukit.net.tables import EVERY, SIGMOID_OUTPUT, float_table
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization, Tensor, along
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -83,7 +82,7 @@ def square(walk: Walk, site: Site) -> AxesView:
     operands = _activations(walk, inner) if walk.as_tflite and callee(inner) == "subtract" else None
     if operands is None:
         return lookup(walk, site)
-    first, second = (quantization.scale for each in operands if (quantization := walk.assembly.quantization(each.name)))
+    first, second = (walk.assembly.scaled(each.name).scale for each in operands)
     square_factor(first, second, site.quantization.scale)
     return _together(walk, site, SquaredDifference(site.clamp), operands)
 
@@ -106,15 +105,13 @@ def compared(walk: Walk, call: Any) -> AxesView:
         given.append(found.quantization if isinstance(found, IntegerConstant) else found)
     made = _of_difference(*given)
     view = binary(walk, Site(call, made, "int8"), Subtract)
-    name, shape = walk.assembly.new_name(Lookup.kind), walk.assembly.tensors[view.name].shape
-    table = walk.assembly.constant(f"{name}_table", FUNCTIONS[callee(call)](EVERY, 0).astype(np.int8), None)
-    return AxesView(walk.assembly.op(name, Lookup(), (view.name, table), Tensor(name, shape, "bool")), view.order)
+    return walk.assembly.looked_up(view, FUNCTIONS[callee(call)](EVERY, 0).astype(np.int8), "bool")
 
 
 def _of_difference(first: Quantization, second: Quantization) -> Quantization:
     """A quantisation in which the difference of any two numbers keeps its sign."""
     least, op, spec = min(first.scale, second.scale), Op("y", Subtract(), ("a", "b"), ("y",)), SPECS[Subtract.kind]
-    real = [(EVERY - each.zero_point) * each.scale for each in (first, second)]
+    real = [each.real(EVERY) for each in (first, second)]
     wanted = np.sign(np.rint((real[0][:, None] - real[1]) / (_EQUAL * least)))
     values = np.broadcast_arrays(EVERY[:, None], EVERY)
     for halvings in range(_HALVINGS):
@@ -164,8 +161,8 @@ def _placed(walk: Walk, operand: Operand, order: Order, name: str) -> str:
         value = operand.value.reshape((1,) * (rank - operand.value.ndim) + operand.value.shape)
         return walk.assembly.constant(name, value.transpose(order), operand.quantization)
     if len(operand.order) < rank:
-        flat = walk.assembly.arranged(operand, straight(len(operand.order)))
-        shape = walk.assembly.tensors[flat].shape
+        flat = walk.assembly.straightened(operand)
+        shape = walk.assembly.shape(flat)
         full = walk.assembly.derive(Reshape(), flat, (1,) * (rank - len(shape)) + shape)
         operand = AxesView(full, straight(rank))
     return walk.assembly.arranged(operand, order)
@@ -174,12 +171,11 @@ def _placed(walk: Walk, operand: Operand, order: Order, name: str) -> str:
 def prelu(walk: Walk, site: Site) -> AxesView:
     """Import a PReLU. Relax's slopes lie along one axis. Slopes in float make tables."""
     view, slopes = walk.activation(site.core.args[0]), walk.constant(site.core.args[1])
-    axis, rank = int(site.core.attrs.axis) % len(site.shape), len(site.shape)
+    axis = int(site.core.attrs.axis) % len(site.shape)
     if slopes is None:
         return _of_float_slopes(walk, site, view, axis)
-    shape = [slopes.value.size if place == axis else 1 for place in range(rank)]
-    along = IntegerConstant(slopes.value.reshape(shape), slopes.quantization)
-    return walk.settled(_together(walk, site.unclipped, Prelu(), (view, along)), site)
+    held = IntegerConstant(along(slopes.value, len(site.shape), axis), slopes.quantization)
+    return walk.settled(_together(walk, site.unclipped, Prelu(), (view, held)), site)
 
 
 def _of_float_slopes(walk: Walk, site: Site, view: AxesView, axis: int) -> AxesView:
@@ -189,9 +185,9 @@ def _of_float_slopes(walk: Walk, site: Site, view: AxesView, axis: int) -> AxesV
     if slopes.size == 1:
         table = float_table(lambda real: np.where(real < 0, real * slopes.item(), real), source, site.quantization)
         return tabulated(walk, site, view, np.clip(table, *site.clamp))
-    real = ((EVERY - source.zero_point) * source.scale).reshape(-1, *(1,) * len(site.shape))
-    along = slopes.reshape([-1 if place == axis else 1 for place in range(len(site.shape))])
-    return filtered(walk, site, view, np.where(real < 0, real * along, real))
+    real = source.real(EVERY).reshape(-1, *(1,) * len(site.shape))
+    sloped = real * along(slopes, len(site.shape), axis)
+    return filtered(walk, site, view, np.where(real < 0, sloped, real))
 
 
 def softmax(walk: Walk, site: Site) -> AxesView:

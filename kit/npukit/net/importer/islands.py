@@ -45,7 +45,7 @@ from npukit.net.importer.lowering import ISLAND, code_of
 from npukit.net.importer.movement import RESHAPES, picked
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES, condition
 from npukit.net.ops import Reshape, TvmCode
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -191,38 +191,35 @@ class Islands:
     def _copied(self, value: Any) -> AxesView:
         """Add an op that copies a constant to an output of the model. An op reads at least one activation: the first
         input, which has no effect."""
-        name, (first, *_) = self.walk.assembly.new_name("copy"), self.module["main"].params
-        source = self.walk.assembly.constant(f"{name}_constant", value.value.numpy(), None)
-        output = Tensor(name, shape_of(value), dtype_of(value))
-        size = prod(output.shape)
+        assembly, (first, *_), shape = self.walk.assembly, self.module["main"].params, shape_of(value)
+        name, size = assembly.new_name("copy"), prod(shape)
+        source = assembly.constant(f"{name}_constant", value.value.numpy(), None)
         code = f"(void)p0;\nfor (int32_t at = 0; at < {size}; ++at) {{\n    output[at] = p1[at];\n}}\n"
         attributes = TvmCode("copy", code, 0, COPIED, cycles=8 * size, given=True)
         read = self.walk.views[first].name, source
-        return AxesView(self.walk.assembly.op(name, attributes, read, output), straight(len(output.shape)))
+        return AxesView(assembly.op(attributes, read, shape, dtype_of(value), name=name), straight(len(shape)))
 
     def _given(self, call: Any) -> AxesView:
         """Add an op given as C code."""
-        assembly, told = self.walk.assembly, call.attrs
+        assembly, told, shape = self.walk.assembly, call.attrs, shape_of(call)
         name = assembly.new_name(_plain(told["what"]))
         given = enumerate(call.args[1].fields)
         operands = [self._operand(each, f"{name}_constant_{place}") for place, each in given]
-        output = Tensor(name, shape_of(call), dtype_of(call))
         steps = Steps(*json.loads(told["steps"]))
-        rows = stated_rows(steps, output.shape, [assembly.tensors[each].shape for each in operands])
+        rows = stated_rows(steps, shape, list(map(assembly.shape, operands)))
         code, work_bytes = told["code"], int(told["work_bytes"])
-        cycles = stated_cycles(steps, output.shape)
+        cycles = stated_cycles(steps, shape)
         attributes = TvmCode(
             told["what"], code, work_bytes, GIVEN, cycles=cycles, given=True, loop=steps.loop, rows=rows
         )
-        return AxesView(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
+        return AxesView(assembly.op(attributes, operands, shape, dtype_of(call), name=name), straight(len(shape)))
 
     def _operand(self, expression: Any, name: str) -> str:
         """The tensor of an operand of an op given as C code. `name`: name for a constant."""
         value: Any = resolve(expression, self.walk.definitions)
         if isinstance(value, Constant):
             return self.walk.assembly.constant(name, cast(Any, value).value.numpy(), None)
-        view = self._tensors[self.variable(expression)]
-        return self.walk.assembly.arranged(view, straight(len(view.order)))
+        return self.walk.assembly.straightened(self._tensors[self.variable(expression)])
 
     def _held(self, variable: Any) -> AxesView | None:
         """The existing view of a variable, checked to have the model's type."""
@@ -246,8 +243,8 @@ class Islands:
     def _reshaped(self, call: Any, source: AxesView) -> AxesView:
         """The same bytes with another shape."""
         assembly = self.walk.assembly
-        flat = assembly.arranged(source, straight(len(source.order)))
-        return AxesView(assembly.derive(Reshape(), flat, shape_of(call)), straight(len(shape_of(call))))
+        made = assembly.derive(Reshape(), assembly.straightened(source), shape_of(call))
+        return AxesView(made, straight(len(shape_of(call))))
 
     def variable(self, expression: Any) -> Any:
         """The first variable bound to an expression, behind its aliases. A function of few rows becomes steps."""
@@ -310,10 +307,8 @@ class _Island:
             return self._constant(value)
         view = self._integers(expression)
         if view is not None:
-            quantization = walk.assembly.quantization(view.name)
-            assert quantization is not None
-            shape = shape_of(expression)
-            return self._real(self.activation(view, shape, "int8"), quantization, "int8")
+            integers = self.activation(view, shape_of(expression), "int8")
+            return self._real(integers, walk.assembly.scaled(view.name), "int8")
         if callee(value) == "dequantize":
             return self._dequantized(value)
         if is_given(value) or walk.view(expression) is not None or not isinstance(value, Call | relax.TupleGetItem):
@@ -484,8 +479,7 @@ class _Island:
         work = code.work_bytes if re.search(r"\bwork\b", code.body) else 0
         names = " ".join(reversed(self.names))
         attributes = TvmCode(names, code.body, work, self.why, self.macs, code.cycles, loop=code.loop, rows=code.rows)
-        output = Tensor(name, shape, dtype, quantization)
-        made = assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output)
+        made = assembly.op(attributes, [*dict.fromkeys(operands), *constants], shape, dtype, quantization, name)
         return AxesView(made, order if order else straight(len(shape)))
 
     def _module(self, result: Any, operands: Sequence[str], order: Order, orders: Sequence[Order]) -> tuple[Any, Any]:

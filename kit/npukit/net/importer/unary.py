@@ -24,7 +24,7 @@ from npukit.net.tables import (
     sigmoid_table,
     tanh_table,
 )
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -90,8 +90,7 @@ def lookup(walk: Walk, site: Site) -> AxesView:
     leaves = [view for view in views if view is not None]
     if len({view.name for view in leaves}) != 1:
         raise NpukitError("it is computed in float from several tensors; between two quantisations npukit takes one op")
-    source = walk.assembly.quantization(leaves[0].name)
-    assert source is not None
+    source = walk.assembly.scaled(leaves[0].name)
     if any(_is_by_channel(walk, part) for part in _parts(walk, site.core)):
         return filtered(walk, site, leaves[0], _by_channel(walk, site, source))
     table = np.clip(_table(walk, site, source), *site.clamp)
@@ -104,17 +103,12 @@ def condition(walk: Walk, call: Any) -> AxesView:
     leaves = [view for part in parts if _constant(walk, part) is None and (view := walk.operand(part)) is not None]
     if len({view.name for view in leaves}) != 1 or any(_is_by_channel(walk, part) for part in parts):
         raise NpukitError("it is a condition on several tensors")
-    source = walk.assembly.tensors[leaves[0].name]
-    assert source.quantization is not None
-    if sorted(source.shape) != sorted(shape_of(call)):
+    source = walk.assembly.scaled(leaves[0].name)
+    if sorted(walk.assembly.shape(leaves[0].name)) != sorted(shape_of(call)):
         raise NpukitError("it is a condition on a tensor of another shape")
-    real = (EVERY - source.quantization.zero_point) * source.quantization.scale
     with np.errstate(all="ignore"):
-        table = _evaluated(walk, call, real.astype(np.float32)).astype(np.int8)
-    name = walk.assembly.new_name(Lookup.kind)
-    inputs = leaves[0].name, walk.assembly.constant(f"{name}_table", table, None)
-    made = walk.assembly.op(name, Lookup(), inputs, Tensor(name, source.shape, "bool"))
-    return AxesView(made, leaves[0].order)
+        table = _evaluated(walk, call, source.real(EVERY).astype(np.float32)).astype(np.int8)
+    return walk.assembly.looked_up(leaves[0], table, "bool")
 
 
 def _is_by_channel(walk: Walk, part: Any) -> bool:
@@ -124,9 +118,8 @@ def _is_by_channel(walk: Walk, part: Any) -> bool:
 
 def _by_channel(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
     """The real results of all bytes in the first axis, with the axes of the model behind it."""
-    real = ((EVERY - source.zero_point) * source.scale).astype(np.float64)
     with np.errstate(all="ignore"):
-        return _evaluated(walk, site.core, real.reshape(-1, *(1,) * len(site.shape)))
+        return _evaluated(walk, site.core, source.real(EVERY).reshape(-1, *(1,) * len(site.shape)))
 
 
 def tabulated(walk: Walk, site: Site, view: AxesView, table: np.ndarray) -> AxesView:

@@ -38,11 +38,11 @@ from npukit.net.importer.movement import MOVEMENTS, moved_from, padded
 from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
-from npukit.net.ops import Attributes, Lookup, Requantize, Reshape
+from npukit.net.ops import Attributes, Requantize, Reshape
 from npukit.net.ops.table import modules_of
 from npukit.net.passes.simplify import fold_constants, fold_padding
 from npukit.net.tables import float_table, relu_table, rounded_relu_table
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization
 from npukit.net.text import plain_name
 
 IN_FLOAT = "the model computes it in float"
@@ -170,10 +170,8 @@ class Walk:
 
     def add(self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = "") -> AxesView:
         """Add the op of a site. `order`: memory order of the result's axes."""
-        name = name or self.assembly.new_name(attributes.kind)
         shape = tuple(site.shape[axis] for axis in order)
-        output = Tensor(name, shape, site.dtype, site.quantization)
-        return AxesView(self.assembly.op(name, attributes, tuple(inputs), output), order)
+        return AxesView(self.assembly.op(attributes, inputs, shape, site.dtype, site.quantization, name), order)
 
     def add_image(
         self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = ""
@@ -182,26 +180,20 @@ class Walk:
         if len(order) == 4:
             return self.add(site, attributes, inputs, order, name)
         images, *line = (site.shape[axis] for axis in order)
-        output = Tensor(
-            name or self.assembly.new_name(attributes.kind), (images, 1, *line), site.dtype, site.quantization
-        )
-        made = self.assembly.op(output.name, attributes, tuple(inputs), output)
+        made = self.assembly.op(attributes, inputs, (images, 1, *line), site.dtype, site.quantization, name)
         return AxesView(self.assembly.derive(Reshape(), made, (images, *line)), order)
 
     def converted(self, view: AxesView, quantization: Quantization, dtype: str) -> AxesView:
         """The same real numbers with another quantisation."""
-        wide = {self.assembly.tensors[view.name].dtype, dtype} - {"int8", "uint8"}
+        given, source = self.assembly.tensors[view.name], self.assembly.quantization(view.name)
+        wide = {given.dtype, dtype} - {*BYTES}
         if wide:
             raise NpukitError(f"{view.name} is quantised another way, and {wide.pop()} is not int8 or uint8")
-        given, source = self.assembly.tensors[view.name], self.assembly.quantization(view.name)
         if source is None or self.as_tflite or {given.dtype, dtype} != {"int8"}:
-            name, attributes, inputs = self.assembly.new_name(Requantize.kind), Requantize(), (view.name,)
-        else:
-            name, attributes = self.assembly.new_name(Lookup.kind), Lookup()
-            table = float_table(lambda real: real, source, quantization)
-            inputs = (view.name, self.assembly.constant(f"{name}_table", table, None))
-        output = Tensor(name, given.shape, dtype, quantization)
-        return AxesView(self.assembly.op(name, attributes, inputs, output), view.order)
+            made = self.assembly.op(Requantize(), [view.name], given.shape, dtype, quantization)
+            return AxesView(made, view.order)
+        table = float_table(lambda real: real, source, quantization)
+        return self.assembly.looked_up(view, table, dtype, quantization)
 
     def computed(self, site: Site) -> AxesView:
         """The op of a site. Raises an error if the op has no integer form."""
@@ -209,8 +201,7 @@ class Walk:
 
     def settled(self, view: AxesView, site: Site) -> AxesView:
         """The same real numbers, clipped and quantised as at the site."""
-        source = self.assembly.quantization(view.name)
-        assert source is not None
+        source = self.assembly.scaled(view.name)
         if site.clamp == (-128, 127):
             return view if source == site.quantization else self.converted(view, site.quantization, "int8")
         made = relu_table if self.as_tflite else rounded_relu_table
@@ -358,11 +349,10 @@ def _output(walk: Walk, expression: Any) -> str:
     walk.assembly.title = walk.title(resolve(expression, walk.definitions))
     view = walk.view(expression) or walk.operand(expression) or _float_output(walk, expression)
     if dtype_of(expression) == "uint8" and walk.assembly.tensors[view.name].dtype == "int8":
-        quantization = walk.assembly.quantization(view.name)
-        assert quantization is not None
-        shifted = Quantization(quantization.scales, (quantization.zero_point + 128,))
+        given = walk.assembly.scaled(view.name)
+        shifted = Quantization(given.scales, (given.zero_point + 128,))
         view = walk.converted(view, shifted, "uint8")
-    return walk.assembly.arranged(view, straight(len(view.order)))
+    return walk.assembly.straightened(view)
 
 
 def _float_output(walk: Walk, expression: Any) -> AxesView:

@@ -16,6 +16,7 @@ from npukit.net.ops.fields import AxisRule, InputRule, box_needed
 from npukit.net.ops.kind import Constant, Example, OpSpec, Reference, Scales, names
 from npukit.net.ops.shapes import Shape, images
 from npukit.net.places import PLACE_UNIT
+from npukit.net.tensor import along
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def resize_bilinear(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndar
 def _blended(data: np.ndarray, places: tuple[tuple[int, int, int], ...], axis: int) -> np.ndarray:
     """Interpolated values along an axis, times 1024."""
     low, high, step = (np.array(part) for part in zip(*places, strict=True))
-    steps = step.reshape([-1 if index == axis else 1 for index in range(data.ndim)])
+    steps = along(step, data.ndim, axis)
     return data.take(low, axis) * (PLACE_UNIT - steps) + data.take(high, axis) * steps
 
 

@@ -14,8 +14,8 @@ from tvm import relax
 from tvm.ir import Call, IRModule
 
 from npukit.net.importer.expressions import callee, shape_of
-from npukit.net.tensor import Quantization
-from npukit.quantize.canonical import foldable, weight_axis
+from npukit.net.tensor import Quantization, along
+from npukit.quantize.canonical import channel_axis_of, foldable, weight_axis
 from npukit.quantize.function import constant, make_call, outputs, rewritten, substituted, variables
 from npukit.quantize.points import Points
 
@@ -206,14 +206,3 @@ def weights_of(points: Points, linear: Any, known: Constants) -> np.ndarray:
 
 def input_axis(call: Any) -> int:
     return 0 if callee(call) == "matmul" else str(call.attrs.kernel_layout).index("I")
-
-
-def along(numbers: np.ndarray, rank: int, axis: int) -> np.ndarray:
-    """Numbers along one of `rank` axes."""
-    return numbers.reshape([-1 if each == axis else 1 for each in range(rank)])
-
-
-def channel_axis_of(call: Any) -> int:
-    if callee(call) == "matmul":
-        return len(shape_of(call)) - 1
-    return str(call.attrs.out_layout or call.attrs.data_layout).index("C")

@@ -13,19 +13,11 @@ import numpy as np
 from tvm import relax
 
 from npukit.net.importer.expressions import callee, operands, shape_of
-from npukit.quantize.canonical import foldable, weight_axis
+from npukit.net.tensor import along
+from npukit.quantize.canonical import channel_axis_of, foldable, weight_axis
 from npukit.quantize.function import constant, outputs, parameters, variables
 from npukit.quantize.points import Points
-from npukit.quantize.target.chains import (
-    TOGETHER,
-    Constants,
-    along,
-    changes_channels,
-    channel_axis_of,
-    channels_read,
-    input_axis,
-    weights_of,
-)
+from npukit.quantize.target.chains import TOGETHER, Constants, changes_channels, channels_read, input_axis, weights_of
 
 SCALABLE = ("nn.relu", "nn.leakyrelu", "abs", "negative", "nn.max_pool2d", "nn.avg_pool2d", "mean")
 """Operators scaling each channel of the result as the channel of the input, for factors above zero."""

@@ -183,10 +183,7 @@ def _limits(given: Quantization | None, usual: Quantization, twice: bool) -> np.
 def _in_int8(weights: np.ndarray, axis: int, twice: bool) -> np.ndarray:
     """The real numbers of the weights in int8."""
     chosen = of_weights(weights, axis, np.zeros(weights.shape[axis]))
-    shape = [1] * weights.ndim
-    if chosen.axis is not None:
-        shape[chosen.axis] = -1
-    scales = np.array(chosen.scales).reshape(shape)
+    scales, _ = chosen.arrays(weights.ndim)
     return np.rint(weights / scales * 2) / 2 * scales if twice else quantised(weights, chosen) * scales
 
 
