@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from npukit.errors import NpukitError
+from npukit.net.attributes import Pair
 from npukit.net.net import Net, Op
 from npukit.net.tensor import Quantization
 
@@ -147,6 +148,16 @@ def quantization(net: Net, name: str) -> Quantization:
     if (found := net.tensor(name).quantization) is None:
         raise KeyError(f"tensor {name} has no quantisation")
     return found
+
+
+def clamp_of(op: Op) -> Pair:
+    """The clamp of an op's result, by default the range of int8."""
+    return getattr(op.attributes, "clamp", (-128, 127))
+
+
+def finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
+    """The scaled result with the output's zero point and the op's clamp applied."""
+    return np.clip(scaled + quantization(net, op.output).zero_point, *clamp_of(op)).astype(np.int8)
 
 
 def requantization(net: Net, op: Op) -> Requantization:

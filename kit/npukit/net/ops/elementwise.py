@@ -21,6 +21,7 @@ from npukit.net.ops.shapes import Shape, broadcast
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
     WAYS,
+    finished,
     product_rescaling,
     quantization,
     rescale,
@@ -190,13 +191,6 @@ def centred(net: Net, op: Op, operands: Sequence[np.ndarray], index: int) -> np.
     return value.astype(np.int64) - quantization(net, op.inputs[index]).zero_point
 
 
-def finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
-    """The scaled result with the output's zero point and clamp applied."""
-    attributes = op.attributes
-    clamp = attributes.clamp if isinstance(attributes, CLAMPED) else (-128, 127)
-    return np.clip(scaled + quantization(net, op.output).zero_point, *clamp).astype(np.int8)
-
-
 def _scales_are_close(net: Net, op: Op) -> None:
     if sum_rescaling(net, op).output.shift > 0:
         scales = [quantization(net, name).scale for name in (*op.inputs, op.output)]
@@ -218,29 +212,29 @@ def of_elements(
     return OpSpec(attributes, shape, reference, example, **(usual | more))
 
 
-def _of_two(kind: type[Attributes], reference: Reference, **more: Any) -> OpSpec:
+def of_two(kind: type[Attributes], reference: Reference, **more: Any) -> OpSpec:
     """The spec of an op with two operands. Either may be constant."""
     example = Example(f"{kind.kind}(x, x)")
     return of_elements(kind, broadcast, reference, example, operands=(2, 2), constant_first=True, **more)
 
 
 OPS = (
-    _of_two(
+    of_two(
         Add,
         _sum,
         check=_scales_are_close,
         names=names("ADD", "Add BatchNormalization Mean QLinearAdd Sum"),
         core_cycles=(36, 0, 50),
     ),
-    _of_two(Subtract, _sum, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(42, 0, 0)),
-    _of_two(
+    of_two(Subtract, _sum, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(42, 0, 0)),
+    of_two(
         Multiply,
         multiply,
         names=names("MUL", "BatchNormalization Mul QLinearMul RotaryEmbedding SwiGLU"),
         core_cycles=(30, 0, 0),
     ),
-    _of_two(Minimum, _by(np.minimum), scales=Scales.EQUAL, names=names("MINIMUM", "Min"), core_cycles=(11, 0, 0)),
-    _of_two(Maximum, _by(np.maximum), scales=Scales.EQUAL, names=names("MAXIMUM", "Max"), core_cycles=(11, 0, 0)),
+    of_two(Minimum, _by(np.minimum), scales=Scales.EQUAL, names=names("MINIMUM", "Min"), core_cycles=(11, 0, 0)),
+    of_two(Maximum, _by(np.maximum), scales=Scales.EQUAL, names=names("MAXIMUM", "Max"), core_cycles=(11, 0, 0)),
     of_elements(
         Select,
         _select,

@@ -86,6 +86,12 @@ def same_axes(count: int) -> InputRule:
     return tuple(AxisRule(axis) for axis in range(count))
 
 
+def same_axes_but(net: Net, op: Op, whole: Sequence[int]) -> InputRule:
+    """Rules of an input whose axes equal the output's, except for axes that are needed `whole`."""
+    rank = len(net.tensor(op.output).shape)
+    return tuple(AxisRule() if axis in whole else AxisRule(axis) for axis in range(rank))
+
+
 def of_window(kernel: Sequence[int], strides: Pair, before: Sequence[int], dilation: Pair = (1, 1)) -> InputRule:
     """Rules of rows and columns of an image under a sliding window."""
     return tuple(AxisRule(i + 1, strides[i], before[i], (kernel[i] - 1) * dilation[i] + 1) for i in range(2))

@@ -14,7 +14,7 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import AxisRule, InputRule, boxed_axes
+from npukit.net.ops.fields import AxisRule, InputRule, boxed_axes, same_axes_but
 from npukit.net.ops.kind import MANY, Example, OpSpec, Scales, names
 from npukit.net.ops.shapes import Shape, check_axes
 
@@ -106,9 +106,7 @@ def _slice(net: Net, op: Op) -> Shape:
 
 
 def _field_of_concat(net: Net, op: Op) -> list[InputRule]:
-    rank = len(net.tensor(op.output).shape)
-    rule = tuple(AxisRule() if axis == op.of(Concat).axis else AxisRule(axis) for axis in range(rank))
-    return [rule] * len(list(net.activations(op)))
+    return [same_axes_but(net, op, [op.of(Concat).axis])] * len(list(net.activations(op)))
 
 
 def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
@@ -152,8 +150,7 @@ def reshape(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def transpose(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    attributes = op.of(Transpose)
-    return operands[0].transpose(0, *(axis + 1 for axis in attributes.axes))
+    return operands[0].transpose(0, *(axis + 1 for axis in op.of(Transpose).axes))
 
 
 def pad(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -164,13 +161,12 @@ def pad(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 def concat(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     """Concatenate the inputs. A constant input is repeated for every case."""
-    attributes = op.of(Concat)
     cases = max(len(value) for name, value in zip(op.inputs, operands, strict=True) if name not in net.constants)
     parts = [
         np.broadcast_to(value, (cases, *value.shape)) if name in net.constants else value
         for name, value in zip(op.inputs, operands, strict=True)
     ]
-    return np.concatenate(parts, axis=attributes.axis + 1)
+    return np.concatenate(parts, axis=op.of(Concat).axis + 1)
 
 
 def slice_(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:

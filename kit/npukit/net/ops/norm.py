@@ -226,6 +226,8 @@ def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:
     yield from first_of_part(net, op, output)
 
 
+_OF_EXAMPLES = "\n".join(f"constant {name}: int32[4] = {[1 << 16] * 4}" for name in "mo")
+
 OPS = (
     OpSpec(
         Norm,
@@ -233,7 +235,7 @@ OPS = (
         norm,
         Example(
             "norm(x, m, o) shift=12",
-            constants="\n".join(f"constant {name}: int32[4] = {[1 << 16] * 4}" for name in "mo"),
+            constants=_OF_EXAMPLES,
         ),
         operands=(3, 3),
         field=whole_rows,
@@ -263,7 +265,7 @@ OPS = (
         norm_by_squares,
         Example(
             "norm_by_squares(x, s, m, o) shift=12",
-            constants="\n".join(f"constant {name}: int32[4] = {[1 << 16] * 4}" for name in "mo"),
+            constants=_OF_EXAMPLES,
             before="op s: int32[1,2,2,2,1] = squares(x) piece=2",
         ),
         operands=(4, 4),

@@ -16,7 +16,7 @@ from npukit.net.ops.convolution import KERNEL, grouped_product, products_of_a_fi
 from npukit.net.ops.fields import AxisRule, InputRule, elementwise, last_axis, of_window, same_axes
 from npukit.net.ops.kind import MANY, Constant, Example, OpSpec, Scales
 from npukit.net.ops.shapes import Shape, merge_cases, padded, split_cases, taps, windows
-from npukit.net.requantize import multiply_by_quantized_multiplier, quantization
+from npukit.net.requantize import finished, multiply_by_quantized_multiplier, quantization
 
 _TOTAL = (("b", 3), ("m", 1 << 30), ("s", 0))
 
@@ -128,11 +128,9 @@ def _of_slice(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def total(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    attributes = op.of(Total)
     *parts, bias, multipliers, shifts = operands
     whole = sum(part.astype(np.int64) for part in parts) + bias.astype(np.int64)
-    scaled = multiply_by_quantized_multiplier(whole, multipliers, shifts)
-    return np.clip(scaled + quantization(net, op.output).zero_point, *attributes.clamp).astype(np.int8)
+    return finished(net, op, multiply_by_quantized_multiplier(whole, multipliers, shifts))
 
 
 OPS = (

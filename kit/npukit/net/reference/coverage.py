@@ -19,7 +19,7 @@ from npukit.net.ops.kind import CLOSE, ENTRIES, HALF, HIGH, LOW, PADDING, ROUNDE
 from npukit.net.ops.softmax import exp_table
 from npukit.net.ops.table import SPECS
 from npukit.net.reference.interpreter import Held, evaluate, run_op
-from npukit.net.requantize import Rescaling, quantization, rescalings, wrap_int32
+from npukit.net.requantize import Rescaling, clamp_of, quantization, rescalings, wrap_int32
 from npukit.net.value_ranges import Range, accumulators, filter_of, requantized, value_ranges
 
 LANES = 16
@@ -98,10 +98,7 @@ class Watch:
         given = self._ranges.get(op.inputs[0])
         if kind == ENTRIES:
             return _entries(self._net, op, given)
-        if (
-            kind == TIES
-            and quantization(self._net, op.output).zero_point == getattr(op.attributes, "clamp", (-128,))[0]
-        ):
+        if kind == TIES and quantization(self._net, op.output).zero_point == clamp_of(op)[0]:
             return ~allowed
         made = filter_of(self._net, op)
         if made is None or kind not in BY_CHANNEL:
@@ -142,7 +139,7 @@ def _rescaled(net: Net, op: Op, result: np.ndarray, calls: Sequence[Rescaling]) 
     if whole is None:
         return
     value, multiplier, shift = whole
-    lowest, highest = getattr(op.attributes, "clamp", (-128, 127))
+    lowest, highest = clamp_of(op)
     right = np.maximum(-shift, 0)
     product = wrap_int32(value << np.maximum(shift, 0)) * multiplier + (1 << 30)
     half = np.where(right > 0, np.int64(1) << (30 + right), 0)

@@ -158,8 +158,7 @@ def finished(tile: Tile, scaled: Expr) -> Expr:
     """The result with the output's zero point, clamp and type."""
     attributes, dtype = tile.op.attributes, tile.output.tensor.dtype
     limits = np.iinfo(dtype)
-    bounds = (int(limits.min), int(limits.max))
-    chosen = attributes.clamp if isinstance(attributes, CLAMPED) else bounds
+    chosen = attributes.clamp if isinstance(attributes, CLAMPED) else (int(limits.min), int(limits.max))
     return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, *chosen))
 
 
