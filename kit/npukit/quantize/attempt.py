@@ -24,7 +24,7 @@ from npukit.quantize.calibration import Calibration
 from npukit.quantize.canonical import LINEAR, canonical, foldable, weight_axis
 from npukit.quantize.choose import of_range
 from npukit.quantize.floors import Floors, deep_softmaxes, floors, least_peaks, softmaxes
-from npukit.quantize.function import constant, outputs, parameters, variables
+from npukit.quantize.function import outputs, parameters
 from npukit.quantize.observe import ObservedRange, extremes, percentiles
 from npukit.quantize.plateaus import plateaus
 from npukit.quantize.points import Points
@@ -34,7 +34,7 @@ from npukit.quantize.rounding import IN_INT4, IN_INT8, Rounding, roundings
 from npukit.quantize.scales import Quantizer, quantised
 from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_dense, read_in_float, spread
 from npukit.quantize.states import Frames, choose_tied, frames
-from npukit.quantize.target.chains import Chain, Constants, chains, twice, with_constants
+from npukit.quantize.target.chains import Chain, Constants, chains, twice, weights_of, with_constants
 from npukit.quantize.target.groups import TiedChannels, equalised, factors_of, groups
 from npukit.quantize.target.treatment import FOUR_BITS, KeptLayers, Treatment
 from npukit.quantize.wide import Wide
@@ -152,11 +152,11 @@ class FloatModel:
     def weights(self, treatment: Treatment, changed: Constants) -> dict[Any, np.ndarray]:
         """The weights rounded in turn, by linear op. `changed`: other weights of the float function."""
         found, narrow = dict[Any, np.ndarray](), {self.linear[place] for place in treatment.narrow}
-        pairs = self._factors(treatment.equalised) if treatment.equalised else ()
+        pairs = self._factors(treatment)
         read = ((each, group, self.points.values[each].args[0], by) for group, by in pairs for each in group.readers)
         divided = {reader: group.part(self.points, source, by) for reader, group, source, by in read}
         for linear in self.linear if treatment.compensated else narrow:
-            weights = changed.get(linear, constant(self.points.values[linear].args[1]))
+            weights = weights_of(self.points, linear, changed)
             rounding, ends = self.roundings.get(linear), IN_INT4 if linear in narrow else IN_INT8
             made = None if rounding is None else rounding.rounded(weights, divided.get(linear), ends)
             found |= {} if made is None else {linear: made}
@@ -165,9 +165,8 @@ class FloatModel:
     def constants(self, treatment: Treatment) -> dict[Any, np.ndarray]:
         """The weights and biases changed by a treatment."""
         made = dict[Any, np.ndarray]()
-        if treatment.equalised:
-            for group, factors in self._factors(treatment.equalised):
-                made |= equalised(self.points, group, factors, made)
+        for group, factors in self._factors(treatment):
+            made |= equalised(self.points, group, factors, made)
         if treatment.twice:
             places, steps = self.points.in_order(), self.steps(treatment)
             for chain in self.chains:
@@ -205,7 +204,7 @@ class FloatModel:
 
     def divided(self, treatment: Treatment) -> dict[Any, np.ndarray]:
         """The factors by which the channels of results are divided."""
-        pairs = self._factors(treatment.equalised) if treatment.equalised else ()
+        pairs = self._factors(treatment)
         found = ((each, group.part(self.points, each, factors)) for group, factors in pairs for each in group.results)
         return {each: factors for each, factors in found if each in self._ends}
 
@@ -217,7 +216,7 @@ class FloatModel:
         while todo:
             variable = todo.pop()
             found[variable] = None
-            readers = [reader for reader, value in points.values.items() if variable in variables(value)]
+            readers = points.readers.get(variable, [])
             products = [each for each in readers if callee(points.values[each]) in LINEAR]
             read = all(foldable(points.values[each]) and callee(points.values[each]) == "matmul" for each in products)
             alone = not (products and _is_linear(points, variable))
@@ -274,16 +273,16 @@ class FloatModel:
                 found[each] = np.minimum(low, rows.min(axis=1)), np.maximum(high, rows.max(axis=1))
         return found
 
-    def _factors(self, power: float) -> Iterator[tuple[TiedChannels, np.ndarray]]:
-        """The groups, with the channels' factors. In each result, no channel has more than the usual range."""
-        for group in self.groups:
+    def _factors(self, treatment: Treatment) -> Iterator[tuple[TiedChannels, np.ndarray]]:
+        """The groups, with the channels' factors, if any. In each result, no channel has more than the usual range."""
+        for group in self.groups if treatment.equalised else ():
             ends = [self._ends[each] for each in group.results if each in self._ends]
             relative = np.zeros(max((len(low) for low, _ in ends), default=0))
             for low, high in ends:
                 peaks = np.maximum(-low, high)
                 relative[: len(peaks)] = np.maximum(relative[: len(peaks)], peaks / (peaks.max() or 1))
             if relative.any():
-                yield group, factors_of(relative, power)
+                yield group, factors_of(relative, treatment.equalised)
 
     def _observed(self, seen: Frames) -> tuple[dict[Any, ObservedRange], Floors]:
         """The ranges of the quantised variables, and the floors of all."""

@@ -12,18 +12,9 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError, first_line
-from npukit.net.importer.expressions import callee, shape_of
+from npukit.net.importer.expressions import bindings, callee, shape_of
 from npukit.net.tensor import along
-from npukit.quantize.function import (
-    bindings,
-    constant,
-    count_reads,
-    make_call,
-    outputs,
-    rewritten,
-    substituted,
-    variables,
-)
+from npukit.quantize.function import constant, count_reads, make_call, outputs, rewritten, substituted, variables
 from npukit.quantize.spelling import respelled
 
 operators: Any = relax.op

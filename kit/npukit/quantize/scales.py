@@ -134,7 +134,7 @@ def least_scales(bias: np.ndarray | None, channels: int, data: Quantization) -> 
 
 
 def of_constant(value: np.ndarray) -> Quantization:
-    return of_activation(ObservedRange(float(value.min()), float(value.max())))
+    return of_activation(ObservedRange.of(value))
 
 
 def quantised(value: np.ndarray, quantization: Quantization, dtype: str = "int8") -> np.ndarray:

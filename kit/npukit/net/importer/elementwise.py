@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -53,12 +54,11 @@ def select(walk: Walk, site: Site) -> AxesView:
     with suppress(NpukitError):
         return lookup(walk, site)
     condition, *rest = site.core.args
-    operands = [_operand(walk, argument) for argument in rest]
-    first, second = (each and requantized(walk, each, site.quantization) for each in operands)
-    if first is None or second is None:
+    operands = _alike(walk, rest, site.quantization)
+    if operands is None:
         raise NpukitError("it chooses between tensors that are not quantised")
     chosen = walk.islands.tensor(condition, "it is a condition")
-    return walk.settled(_together(walk, site.unclipped, Select(), (chosen, first, second)), site)
+    return walk.settled(_together(walk, site.unclipped, Select(), (chosen, *operands)), site)
 
 
 def binary(walk: Walk, site: Site, kind: type[Add | Subtract | Multiply]) -> AxesView:
@@ -126,11 +126,17 @@ def _of_difference(first: Quantization, second: Quantization) -> Quantization:
 
 def _limit(walk: Walk, site: Site, kind: type[Minimum | Maximum]) -> AxesView:
     """Import a binary op whose operands are first requantised to the output's quantisation."""
-    operands = [_operand(walk, argument) for argument in site.core.args]
-    first, second = (operand and requantized(walk, operand, site.quantization) for operand in operands)
-    if first is None or second is None:
+    operands = _alike(walk, site.core.args, site.quantization)
+    if operands is None:
         return lookup(walk, site)
-    return walk.settled(_together(walk, site.unclipped, kind(), (first, second)), site)
+    return walk.settled(_together(walk, site.unclipped, kind(), operands), site)
+
+
+def _alike(walk: Walk, arguments: Sequence[Any], wanted: Quantization) -> tuple[Operand, Operand] | None:
+    """Two operands with one quantisation; None if one of them is not quantised."""
+    operands = [_operand(walk, argument) for argument in arguments]
+    first, second = (operand and requantized(walk, operand, wanted) for operand in operands)
+    return (first, second) if first and second else None
 
 
 def requantized(walk: Walk, operand: Operand, wanted: Quantization) -> Operand:

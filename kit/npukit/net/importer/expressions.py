@@ -141,13 +141,23 @@ def operands(value: Any) -> Iterator[Any]:
         yield value
 
 
+def bindings(module: Any) -> list[tuple[Any, Any]]:
+    """Variable and value of each binding of `main`, in order."""
+    return [(binding.var, binding.value) for block in module["main"].body.blocks for binding in block.bindings]
+
+
 def reads_of(module: Any) -> Counter[Any]:
     """The number of reads of each variable of `main`, including reads by the function's result."""
-    main: Any = module["main"]
-    values = [binding.value for block in main.body.blocks for binding in block.bindings]
-    return Counter(
-        operand for value in (*values, main.body.body) for operand in operands(value) if isinstance(operand, relax.Var)
-    )
+    values = *(value for _, value in bindings(module)), module["main"].body.body
+    return Counter(operand for value in values for operand in operands(value) if isinstance(operand, relax.Var))
+
+
+def split_span(split: Any, part: int) -> tuple[int, int, int]:
+    """The axis along which a split cuts, and the begin and the end of one of its parts."""
+    axis = int(split.attrs.axis) % len(shape_of(split.args[0]))
+    sizes = [int(each.shape[axis]) for each in split.ty.fields]
+    begin = sum(sizes[:part])
+    return axis, begin, begin + sizes[part]
 
 
 def before_dequantize(argument: Any) -> Any:

@@ -13,7 +13,7 @@ from tvm.ir import Call, Op, make_node
 
 from npukit.net.c_code.function import Words, body_of
 from npukit.net.c_code.rows import NO_STEPS, Steps
-from npukit.net.importer.expressions import callee
+from npukit.net.importer.expressions import bindings, callee
 
 OPERATOR = "call_dps_packed"
 CYCLES_PER_ELEMENT = 10
@@ -51,4 +51,4 @@ def is_given(value: Any) -> bool:
 
 def has_given(module: Any) -> bool:
     """True if the module has an op given as C code."""
-    return any(is_given(binding.value) for block in module["main"].body.blocks for binding in block.bindings)
+    return any(is_given(value) for _, value in bindings(module))

@@ -37,6 +37,7 @@ from npukit.net.importer.expressions import (
     quantization_of,
     resolve,
     shape_of,
+    split_span,
 )
 from npukit.net.importer.few_rows import REDUCTIONS, RowSteps
 from npukit.net.importer.given import is_given
@@ -367,10 +368,8 @@ class _Island:
         if callee(whole) != "split":
             return relax.TupleGetItem(self._call(whole), value.index)
         self.runs("split")
-        source, axis = self.argument(whole, whole.args[0]), int(whole.attrs.axis) % len(shape_of(whole.args[0]))
-        sizes = [int(part.shape[axis]) for part in whole.ty.fields]
-        begin = sum(sizes[: value.index])
-        return operators.strided_slice(source, [axis], [begin], [begin + sizes[value.index]])
+        axis, begin, end = split_span(whole, value.index)
+        return operators.strided_slice(self.argument(whole, whole.args[0]), [axis], [begin], [end])
 
     def _integers(self, expression: Any) -> AxesView | None:
         """The int8 tensor behind an expression, seen through moves. None if there is none."""

@@ -11,7 +11,7 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView, Order, straight
-from npukit.net.importer.expressions import axes_of, callee, dtype_of, resolve, shape_of
+from npukit.net.importer.expressions import axes_of, callee, dtype_of, resolve, shape_of, split_span
 from npukit.net.importer.images import resize
 from npukit.net.importer.site import Site
 from npukit.net.ops import Pad, Reshape, ResizeNearest, Slice
@@ -180,12 +180,9 @@ def split_part(walk: Walk, source: AxesView, call: Any) -> AxesView:
         return source
     if callee(split) != "split":
         raise NpukitError(f"it takes a part of {callee(split) or 'a tuple'}, which npukit does not compute yet")
-    full, axis = shape_of(split.args[0]), int(split.attrs.axis)
-    axis %= len(full)
-    sizes = [int(part.shape[axis]) for part in split.ty.fields]
-    begin = sum(sizes[: call.index])
-    ranges = [range(size) for size in full]
-    ranges[axis] = range(begin, begin + sizes[call.index])
+    axis, *span = split_span(split, call.index)
+    ranges = [range(size) for size in shape_of(split.args[0])]
+    ranges[axis] = range(*span)
     return _sliced(walk, source, call, ranges)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import erf, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -86,29 +86,34 @@ def number(expression: Any) -> float:
 
 def lookup(walk: Walk, site: Site) -> AxesView:
     """Import an expression of one dequantised tensor as a lookup table."""
-    views = (walk.operand(part) for part in _parts(walk, site.core) if _constant(walk, part) is None)
-    leaves = [view for view in views if view is not None]
-    if len({view.name for view in leaves}) != 1:
+    parts = _parts(walk, site.core)
+    leaf = _leaf(walk, parts)
+    if leaf is None:
         raise NpukitError("it is computed in float from several tensors; between two quantisations npukit takes one op")
-    source = walk.assembly.scaled(leaves[0].name)
-    if any(_is_by_channel(walk, part) for part in _parts(walk, site.core)):
-        return filtered(walk, site, leaves[0], _by_channel(walk, site, source))
-    table = np.clip(_table(walk, site, source), *site.clamp)
-    return tabulated(walk, site, leaves[0], table)
+    source = walk.assembly.scaled(leaf.name)
+    if any(_is_by_channel(walk, part) for part in parts):
+        return filtered(walk, site, leaf, _by_channel(walk, site, source))
+    return tabulated(walk, site, leaf, np.clip(_table(walk, site, source), *site.clamp))
+
+
+def _leaf(walk: Walk, parts: Sequence[Any]) -> AxesView | None:
+    """The tensor in an expression; None if there are several, or none."""
+    views = [view for part in parts if _constant(walk, part) is None and (view := walk.operand(part))]
+    return views[0] if len({view.name for view in views}) == 1 else None
 
 
 def condition(walk: Walk, call: Any) -> AxesView:
     """Import a condition on one dequantised tensor, and numbers, as a lookup table of 0 and 1."""
     parts = _parts(walk, call)
-    leaves = [view for part in parts if _constant(walk, part) is None and (view := walk.operand(part)) is not None]
-    if len({view.name for view in leaves}) != 1 or any(_is_by_channel(walk, part) for part in parts):
+    leaf = _leaf(walk, parts)
+    if leaf is None or any(_is_by_channel(walk, part) for part in parts):
         raise NpukitError("it is a condition on several tensors")
-    source = walk.assembly.scaled(leaves[0].name)
-    if sorted(walk.assembly.shape(leaves[0].name)) != sorted(shape_of(call)):
+    source = walk.assembly.scaled(leaf.name)
+    if sorted(walk.assembly.shape(leaf.name)) != sorted(shape_of(call)):
         raise NpukitError("it is a condition on a tensor of another shape")
     with np.errstate(all="ignore"):
         table = _evaluated(walk, call, source.real(EVERY).astype(np.float32)).astype(np.int8)
-    return walk.assembly.looked_up(leaves[0], table, "bool")
+    return walk.assembly.looked_up(leaf, table, "bool")
 
 
 def _is_by_channel(walk: Walk, part: Any) -> bool:

@@ -20,6 +20,7 @@ from npukit.net.importer.assembly import AxesView, NetInMaking, Order, straight
 from npukit.net.importer.expressions import (
     CONVOLUTIONS,
     IntegerConstant,
+    bindings,
     callee,
     dtype_of,
     integer_constant,
@@ -68,11 +69,6 @@ class Walk:
     """Float inputs that stay float in the net."""
     kept: frozenset[Any] = frozenset()
     """Integer variables to compute in float."""
-    as_tflite: bool = False
-    """True if functions of one number follow TensorFlow Lite's integer algorithms; else their real results are rounded.
-    """
-    titles: Sequence[str] = ()
-    """Names of the model's layers."""
     named: dict[Any, str] = field(default_factory=dict)
     """The model's layer name for each expression."""
     matched: Mapping[Any, str] = field(default_factory=dict)
@@ -81,6 +77,16 @@ class Walk:
     views: dict[Any, AxesView] = field(default_factory=dict)
     _moved: dict[Any, AxesView | None] = field(default_factory=dict)
     """The tensor of each move's result. None if the move's source is no dequantised tensor."""
+
+    @cached_property
+    def as_tflite(self) -> bool:
+        """True if functions of one number follow TensorFlow Lite's integer algorithms; else results are rounded."""
+        return is_as_tflite(self.module)
+
+    @cached_property
+    def titles(self) -> Sequence[str]:
+        """Names of the model's layers."""
+        return titles_of(self.module)
 
     def operand(self, expression: Any) -> AxesView | None:
         """The int8 tensor behind a dequantised activation, seen through moves. None if there is none."""
@@ -237,15 +243,7 @@ def net_and_views(
     main = module["main"]
     if not in_float:
         _refuse_float(module, name)
-    walk = Walk(
-        NetInMaking(name),
-        module,
-        _read_in_float(module),
-        kept,
-        is_as_tflite(module),
-        titles_of(module),
-        matched=matched,
-    )
+    walk = Walk(NetInMaking(name), module, _read_in_float(module), kept, matched=matched)
     inputs = [_input(walk, parameter) for parameter in main.params]
     for block in main.body.blocks:
         for binding in block.bindings:
@@ -275,8 +273,7 @@ def is_dynamic(module: IRModule) -> bool:
 
 
 def _values(module: IRModule) -> list[Any]:
-    main: Any = module["main"]
-    return [binding.value for block in main.body.blocks for binding in block.bindings]
+    return [value for _, value in bindings(module)]
 
 
 def _refuse_float(module: IRModule, name: str) -> None:
@@ -297,8 +294,7 @@ def _refuse_float(module: IRModule, name: str) -> None:
 def _read_in_float(module: IRModule) -> frozenset[Any]:
     """Float inputs with any use other than a quantize, perhaps after moves."""
     main: Any = module["main"]
-    bindings = [binding for block in main.body.blocks for binding in block.bindings]
-    made, reads = {binding.var: binding.value for binding in bindings}, reads_of(module)
+    made, reads = dict(bindings(module)), reads_of(module)
     names = {variable: value for variable, value in made.items() if isinstance(value, relax.Var)}
     counts: Counter[Any] = Counter()
     for variable, count in reads.items():
