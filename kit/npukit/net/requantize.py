@@ -270,7 +270,7 @@ def softmax_scaling(scale: float, beta: float) -> SoftmaxScaling:
     return SoftmaxScaling(multiplier, left_shift, -floor(largest))
 
 
-LIMIT = 1 << 31
+_LIMIT = 1 << 31
 TOLERANCE = 1e-3
 """Relative error allowed for a factor computed in single precision, where the error could change a result."""
 WAYS = ("look at its scales: an output's usually spans what the op makes of its inputs", "quantise the model again")
@@ -287,7 +287,7 @@ def shifted(largest: int, factor: Multiplier) -> int:
 
 
 def refuse_wrapping(largest: int) -> None:
-    if largest >= LIMIT:
+    if largest >= _LIMIT:
         raise NpukitError(
             f"its sums, scaled to its output, can reach {largest:,}, beyond the 32 bits they are computed in",
             tries=WAYS,

@@ -38,7 +38,7 @@ from npukit.net.tensor import Quantization, Tensor, along
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
-IMAGE = 4
+_IMAGE = 4
 """Number of axes of an image. Images keep a convolution's axis order; other tensors prefer a dense layer's."""
 COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 _HALVINGS = 10
@@ -156,7 +156,7 @@ def _together(walk: Walk, site: Site, attributes: Attributes, operands: tuple[Op
     """Add the op with all operands in a common memory order."""
     rank, name = len(site.shape), walk.assembly.new_name(attributes.kind)
     orders = [o.order for o in operands if isinstance(o, AxesView) and len(o.order) == rank]
-    order = straight(rank) if straight(rank) in orders and rank != IMAGE else next(iter(orders), straight(rank))
+    order = straight(rank) if straight(rank) in orders and rank != _IMAGE else next(iter(orders), straight(rank))
     inputs = [_placed(walk, operand, order, f"{name}_constant") for operand in operands]
     return walk.add(site, attributes, inputs, order, name)
 

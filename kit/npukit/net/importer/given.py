@@ -15,7 +15,7 @@ from npukit.net.c_code.function import Words, body_of
 from npukit.net.c_code.rows import NO_STEPS, Steps
 from npukit.net.importer.expressions import bindings, callee
 
-OPERATOR = "call_dps_packed"
+_OPERATOR = "call_dps_packed"
 CYCLES_PER_ELEMENT = 10
 """Predicted cycles of a user's C per element of its inputs and its result."""
 make_call: Any = Call
@@ -41,12 +41,12 @@ def call_of(
     told = {"what": name, "code": body_of(text, {**sizes, **(words or {})}), "work_bytes": work_bytes}
     attributes = make_node("ir.DictAttrs", **told, steps=json.dumps(steps))
     function = extern(re.sub(r"\W", "_", name))
-    return make_call(Op.get(f"relax.{OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
+    return make_call(Op.get(f"relax.{_OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
 
 
 def is_given(value: Any) -> bool:
     """True for an op given as C code."""
-    return callee(value) == OPERATOR and value.attrs is not None
+    return callee(value) == _OPERATOR and value.attrs is not None
 
 
 def has_given(module: Any) -> bool:

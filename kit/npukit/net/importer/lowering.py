@@ -35,7 +35,7 @@ passes: Any = tirx.transform
 
 LARGEST_LOCAL = 128
 """Maximum bytes of an array on the stack. Larger arrays lie in the workspace."""
-ALIGNMENT = 8
+_ALIGNMENT = 8
 
 _AGAIN = ("build again",)
 
@@ -233,7 +233,7 @@ def _with_workspace(body: Any) -> tuple[Any, Any, int]:
         size = prod(map(int, kind.shape)) * np.dtype(str(kind.dtype.dtype)).itemsize
         if size <= LARGEST_LOCAL:
             return node
-        start, used = used, -(-(used + size) // ALIGNMENT) * ALIGNMENT
+        start, used = used, -(-(used + size) // _ALIGNMENT) * _ALIGNMENT
         return tirx.DeclBuffer(node.buffer, data=tirx.handle_add_byte_offset(work, start))
 
     return tvm_ffi.structural_map(body, (tirx.AllocBuffer, placed)), work, used

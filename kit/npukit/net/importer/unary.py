@@ -62,7 +62,7 @@ FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
 }
 """Relax's elementwise operators as functions of float arrays."""
 
-TABLES: Mapping[str, Callable[[Quantization, Quantization], np.ndarray]] = {
+_TABLES: Mapping[str, Callable[[Quantization, Quantization], np.ndarray]] = {
     "abs": abs_table,
     "rsqrt": rsqrt_table,
     "sigmoid": sigmoid_table,
@@ -139,8 +139,8 @@ def _table(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
     if walk.as_tflite and _is_hard_swish(walk, core):
         return hard_swish_table(source, target)
     if walk.as_tflite and walk.operand(core.args[0]) is not None:
-        if callee(core) in TABLES:
-            return TABLES[callee(core)](source, target)
+        if callee(core) in _TABLES:
+            return _TABLES[callee(core)](source, target)
         if callee(core) == "nn.leakyrelu":
             return leaky_relu_table(source, target, float(core.attrs.alpha))
     with np.errstate(all="ignore"):

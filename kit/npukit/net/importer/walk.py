@@ -50,9 +50,9 @@ IN_FLOAT = "the model computes it in float"
 """Reason recorded in a float op whose result is not quantised."""
 IN_INTEGERS = "TVM makes code of its integers"
 AT_RUN_TIME = "the model quantises at run time"
-AS_ASKED = "as asked"
-BYTES = ("int8", "uint8")
-NARROW = (*BYTES, "int16")
+_AS_ASKED = "as asked"
+_BYTES = ("int8", "uint8")
+_NARROW = (*_BYTES, "int16")
 _ANY = Quantization((1.0,), (0,))
 EARLY = MOVEMENTS.keys() - {"image.resize2d"}
 """Moves that can run after quantisation instead of before."""
@@ -105,7 +105,7 @@ class Walk:
     def _dequantized(self, call: Any) -> AxesView | None:
         """The tensor behind a dequantize. None also for scales by channel, as no integer op reads these."""
         view = self.view(call.args[0])
-        if view is None or dtype_of(call.args[0]) not in BYTES:
+        if view is None or dtype_of(call.args[0]) not in _BYTES:
             return None
         wanted = as_int8(quantization_of(call, self.definitions), dtype_of(call.args[0]))
         if wanted.axis is not None:
@@ -128,7 +128,7 @@ class Walk:
         view, dtype = self.view(call.args[0]), dtype_of(call.args[0])
         if view is None or (dtype_of(call), self.assembly.tensors[view.name].dtype) != ("float32", dtype):
             return None
-        if dtype not in BYTES:
+        if dtype not in _BYTES:
             return None
         named = AxesView(self.assembly.relabelled(view.name, _ANY), view.order)
         return named if dtype == "int8" else self.converted(named, as_int8(_ANY, dtype), "int8")
@@ -192,7 +192,7 @@ class Walk:
     def converted(self, view: AxesView, quantization: Quantization, dtype: str) -> AxesView:
         """The same real numbers with another quantisation."""
         given, source = self.assembly.tensors[view.name], self.assembly.quantization(view.name)
-        wide = {given.dtype, dtype} - {*BYTES}
+        wide = {given.dtype, dtype} - {*_BYTES}
         if wide:
             raise NpukitError(f"{view.name} is quantised another way, and {wide.pop()} is not int8 or uint8")
         if source is None or self.as_tflite or {given.dtype, dtype} != {"int8"}:
@@ -320,7 +320,7 @@ def _is_quantisation(value: Any) -> bool:
 
 def _computes_integers(value: Any) -> bool:
     """True for a call of loops or C code with quantised integers."""
-    return _is_code(value) and any(dtype_of(each) in NARROW for each in (value, *value.args[1].fields))
+    return _is_code(value) and any(dtype_of(each) in _NARROW for each in (value, *value.args[1].fields))
 
 
 def _is_code(value: Any) -> bool:
@@ -372,7 +372,7 @@ def _bind(walk: Walk, binding: Any) -> None:
                 _search(walk, binding, binding.value)
         elif _casts(binding.value) and callee(resolve(binding.value.args[0], walk.definitions)) == "argmax":
             _search(walk, binding, resolve(binding.value.args[0], walk.definitions))
-        elif _is_code(binding.value) and dtype_of(binding.value) in NARROW:
+        elif _is_code(binding.value) and dtype_of(binding.value) in _NARROW:
             walk.views[binding.var] = walk.islands.tensor(binding.var, IN_INTEGERS)
         elif callee(binding.value) in SUMMED and dtype_of(binding.value) == "int32":
             _sum(walk, binding)
@@ -421,14 +421,14 @@ def _sum(walk: Walk, binding: Any) -> None:
 def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> AxesView:
     """Import a quantize and the expression before it. `as_asked`: compute in float."""
     dtype = str(call.attrs.out_dtype)
-    if dtype not in NARROW:
+    if dtype not in _NARROW:
         raise NpukitError(f"it quantises to {dtype}; npukit computes in int8", tries=["quantise activations to int8"])
     quantization = as_int8(quantization_of(call, walk.definitions), dtype)
     if quantization.axis is not None:
         raise NpukitError("its result has a scale for each channel; activations have one")
     if as_asked:
-        return walk.islands.quantized(call, quantization, AS_ASKED)
-    if dtype not in BYTES:
+        return walk.islands.quantized(call, quantization, _AS_ASKED)
+    if dtype not in _BYTES:
         return walk.islands.quantized(call, quantization, f"its numbers are {dtype}", dtype)
     try:
         site = site_of(Site(call.args[0], quantization, "int8"), walk.definitions)

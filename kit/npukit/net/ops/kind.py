@@ -36,7 +36,7 @@ Reference = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
 Watched = Callable[[Net, Op, Sequence[np.ndarray], np.ndarray], Events]
 """Function from an op's inputs and output to the reached events."""
 
-IMAGE = "int8[1,2,2,4] scale 0.5 zero 0"
+_IMAGE = "int8[1,2,2,4] scale 0.5 zero 0"
 
 MANY = 1 << 16
 """Maximum number of inputs of any op."""
@@ -56,8 +56,8 @@ class Example:
     """A minimal net of an op kind, as text. `call` computes `y` from the input `x` and constants."""
 
     call: str
-    result: str = IMAGE
-    source: str = IMAGE
+    result: str = _IMAGE
+    source: str = _IMAGE
     constants: str = ""
     before: str = ""
     """Lines of ops before the call."""

@@ -22,7 +22,7 @@ from npukit.net.reference.interpreter import Held, evaluate, run_op
 from npukit.net.requantize import Rescaling, clamp_of, quantization, rescalings, wrap_int32
 from npukit.net.value_ranges import Range, accumulators, filter_of, requantized, value_ranges
 
-LANES = 16
+_LANES = 16
 """Block of channels within which kernels and accelerators may treat each channel differently."""
 
 CLOSEST = (4, 8, 11, 12, 13, 14, 15)
@@ -117,10 +117,10 @@ BY_CHANNEL = (LOW, HIGH, ROUNDED, TWICE)
 def _by_group(events: np.ndarray) -> np.ndarray:
     """Events [case, ..., channel] merged by the channel's lane. Channels of a last, partial block stay separate."""
     flat = _over(events.reshape(len(events), -1, events.shape[-1]), 1)
-    whole = flat.shape[1] // LANES * LANES
+    whole = flat.shape[1] // _LANES * _LANES
     parts = [flat[:, whole:]]
     if whole:
-        parts.insert(0, _over(flat[:, :whole].reshape(len(flat), -1, LANES), 1))
+        parts.insert(0, _over(flat[:, :whole].reshape(len(flat), -1, _LANES), 1))
     return np.concatenate(parts, axis=1)
 
 

@@ -26,7 +26,7 @@ OF_EQUALS = ("add", "subtract", "maximum", "minimum")
 
 ENDLESS = 1e30
 """An upper limit above is none."""
-LEAST = 2.0**-16
+_LEAST = 2.0**-16
 """Least factor of a channel, relative to the largest channel."""
 
 
@@ -122,7 +122,7 @@ def factors_of(peaks: np.ndarray, power: float) -> np.ndarray:
     """The factors of channels, at most 1. With the power 1 all channels get equal ranges. A channel of zeros keeps the
     range."""
     relative = peaks / max(float(peaks.max()), np.finfo(np.float32).tiny)
-    return np.where(peaks > 0, np.maximum(relative, LEAST), 1.0) ** power
+    return np.where(peaks > 0, np.maximum(relative, _LEAST), 1.0) ** power
 
 
 def equalised(points: Points, group: TiedChannels, factors: np.ndarray, known: Constants) -> Constants:
