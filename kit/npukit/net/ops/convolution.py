@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -40,7 +39,6 @@ CHUNK_BYTES = 32 << 20
 class Conv2d(Attributes):
     """inputs: activation, weights OHWI, [bias]. Groups follow from the weights' I."""
 
-    kind: ClassVar[str] = "conv2d"
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
@@ -51,7 +49,6 @@ class Conv2d(Attributes):
 class DepthwiseConv2d(Attributes):
     """inputs: activation, weights 1HWO, [bias]. The multiplier is O over the input's channels."""
 
-    kind: ClassVar[str] = "depthwise_conv2d"
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
@@ -62,7 +59,6 @@ class DepthwiseConv2d(Attributes):
 class TransposeConv2d(Attributes):
     """inputs: activation, weights OHWI, [bias]. `padding` is cropped from the full result."""
 
-    kind: ClassVar[str] = "transpose_conv2d"
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     clamp: Pair = (-128, 127)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -39,7 +38,6 @@ EXACT = 512
 class Dense(Attributes):
     """inputs: activation [.., in], weights [out, in], [bias]."""
 
-    kind: ClassVar[str] = "dense"
     clamp: Pair = (-128, 127)
 
 
@@ -52,7 +50,6 @@ class Matmul(Attributes):
     means none. The last axis of the untransposed first input is always k, of the second k or n, of the output n.
     """
 
-    kind: ClassVar[str] = "matmul"
     clamp: Pair = (-128, 127)
     first: tuple[int, ...] = ()
     second: tuple[int, ...] = ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,6 @@ from npukit.net.requantize import (
 class Add(Attributes):
     """inputs: two activations, or one and a constant."""
 
-    kind: ClassVar[str] = "add"
     clamp: Pair = (-128, 127)
 
 
@@ -42,7 +41,6 @@ class Add(Attributes):
 class Subtract(Attributes):
     """inputs: two activations, or one and a constant. The first minus the second."""
 
-    kind: ClassVar[str] = "subtract"
     clamp: Pair = (-128, 127)
 
 
@@ -50,7 +48,6 @@ class Subtract(Attributes):
 class Multiply(Attributes):
     """inputs: two activations, or one and a constant."""
 
-    kind: ClassVar[str] = "multiply"
     clamp: Pair = (-128, 127)
 
 
@@ -59,7 +56,6 @@ class Divide(Attributes):
     """inputs: two activations. The first over the second: a product with a reciprocal in 32 bits, halves up. A number
     over zero is the end of the range."""
 
-    kind: ClassVar[str] = "divide"
     clamp: Pair = (-128, 127)
 
 
@@ -67,25 +63,17 @@ class Divide(Attributes):
 class SquaredDifference(Attributes):
     """inputs: two activations. The square of the first minus the second, by TensorFlow Lite's integer algorithm."""
 
-    kind: ClassVar[str] = "squared_difference"
     clamp: Pair = (-128, 127)
-
-
-CLAMPED = Add | Subtract | Multiply | Divide | SquaredDifference
 
 
 @dataclass(frozen=True)
 class Minimum(Attributes):
     """inputs: two activations, or one and a constant, with the output's quantisation."""
 
-    kind: ClassVar[str] = "minimum"
-
 
 @dataclass(frozen=True)
 class Maximum(Attributes):
     """inputs: two activations, or one and a constant, with the output's quantisation."""
-
-    kind: ClassVar[str] = "maximum"
 
 
 @dataclass(frozen=True)
@@ -93,22 +81,16 @@ class Select(Attributes):
     """inputs: a condition (bool, or int8 with 0 for false), and two activations for true and false with the output's
     quantisation."""
 
-    kind: ClassVar[str] = "select"
-
 
 @dataclass(frozen=True)
 class Prelu(Attributes):
     """inputs: activation, int8 slopes (constant). Negative inputs are multiplied by their slope."""
-
-    kind: ClassVar[str] = "prelu"
 
 
 @dataclass(frozen=True)
 class Lookup(Attributes):
     """inputs: int8 or uint8 activation, table int8[256] from the lowest input on. Any function of one number, or with a
     table int8[channels, 256] of a number and its channel. A bool output has a table of 0 and 1."""
-
-    kind: ClassVar[str] = "lookup"
 
 
 def _lookup(net: Net, op: Op) -> Shape:

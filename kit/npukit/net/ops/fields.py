@@ -97,11 +97,6 @@ def of_window(kernel: Sequence[int], strides: Pair, before: Sequence[int], dilat
     return tuple(AxisRule(i + 1, strides[i], before[i], (kernel[i] - 1) * dilation[i] + 1) for i in range(2))
 
 
-def nowhere(net: Net, op: Op) -> tuple[int, ...]:
-    """No axes: the op cannot be cut."""
-    return ()
-
-
 def last_axis(net: Net, op: Op) -> tuple[int, ...]:
     """The last axis of an op's output."""
     return (len(net.tensor(op.output).shape) - 1,)
@@ -147,7 +142,7 @@ def constant_operands(net: Net, op: Op, output: Box, operand: Operand) -> Iterat
     names = [name for name in op.inputs if name in net.constants]
     roles = ["operand", *(f"operand_{number}" for number in range(2, len(names) + 1))]
     for role, name in zip(roles, names, strict=False):
-        yield role, part_of(net.constants[name], operand(net, op, name, output)), "a constant operand"
+        yield role, net.constants[name][operand(net, op, name, output).slices], "a constant operand"
 
 
 def first_of_part(net: Net, op: Op, output: Box) -> Iterator[Constant]:
@@ -155,10 +150,6 @@ def first_of_part(net: Net, op: Op, output: Box) -> Iterator[Constant]:
     with parts of equal length have the same code."""
     if output.shape[-1:] != net.tensor(op.output).shape[-1:]:
         yield "first", np.array(output.start[-1:], np.int32), "of each row's numbers that is made"
-
-
-def part_of(values: np.ndarray, box: Box) -> np.ndarray:
-    return values[box.slices]
 
 
 def _clip(value: Index, size: int) -> Index:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,14 +22,11 @@ from npukit.net.ops.shapes import Shape, check_axes
 class Reshape(Attributes):
     """The same bytes with another shape, or another scale and zero point."""
 
-    kind: ClassVar[str] = "reshape"
-
 
 @dataclass(frozen=True)
 class Transpose(Attributes):
     """Axis i of the output is axis axes[i] of the input."""
 
-    kind: ClassVar[str] = "transpose"
     axes: tuple[int, ...] = ()
 
 
@@ -38,7 +34,6 @@ class Transpose(Attributes):
 class Pad(Attributes):
     """Padding of `before` and `after` positions on each axis, filled with `value`."""
 
-    kind: ClassVar[str] = "pad"
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     value: int = 0
@@ -48,7 +43,6 @@ class Pad(Attributes):
 class Concat(Attributes):
     """inputs: activations with the output's quantisation, concatenated along `axis`."""
 
-    kind: ClassVar[str] = "concat"
     axis: int = -1
 
 
@@ -56,7 +50,6 @@ class Concat(Attributes):
 class Slice(Attributes):
     """Elements from `begin` to before `end`, in steps of `strides`, on each axis."""
 
-    kind: ClassVar[str] = "slice"
     begin: tuple[int, ...] = ()
     end: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import ClassVar
 
 import numpy as np
 
@@ -50,7 +49,6 @@ class Norm(Attributes):
     mean square. Results are scaled down by 2^`shift` at the end.
     """
 
-    kind: ClassVar[str] = "norm"
     centred: bool = True
     epsilon: int = 1
     shift: int = 1
@@ -63,7 +61,6 @@ class Squares(Attributes):
     """Int32 sums of squared distances from the zero point, over pieces of `piece` elements of the last axis. The
     output's last two axes are the number of pieces and 1."""
 
-    kind: ClassVar[str] = "squares"
     piece: int = 1
 
 
@@ -71,7 +68,6 @@ class Squares(Attributes):
 class NormBySquares(Attributes):
     """inputs: activation, sums of squares of all pieces, multipliers, offsets. An RMS norm of given squares."""
 
-    kind: ClassVar[str] = "norm_by_squares"
     epsilon: int = 1
     shift: int = 1
     clamp: Pair = (-128, 127)

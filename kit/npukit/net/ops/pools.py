@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -42,19 +42,18 @@ class _Pool(Attributes):
 
 @dataclass(frozen=True)
 class AveragePool(_Pool):
-    kind: ClassVar[str] = "average_pool"
+    """The mean of each window."""
 
 
 @dataclass(frozen=True)
 class MaxPool(_Pool):
-    kind: ClassVar[str] = "max_pool"
+    """The largest element of each window."""
 
 
 @dataclass(frozen=True)
 class Mean(Attributes):
     """The mean over `axes`, which keep size 1."""
 
-    kind: ClassVar[str] = "mean"
     axes: tuple[int, ...] = ()
 
 

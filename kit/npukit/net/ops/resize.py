@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from npukit.net.tensor import along
 class ResizeNearest(Attributes):
     """Output row y is input row rows[y]. `columns` likewise."""
 
-    kind: ClassVar[str] = "resize_nearest"
     rows: tuple[int, ...] = ()
     columns: tuple[int, ...] = ()
 
@@ -32,7 +31,6 @@ class ResizeNearest(Attributes):
 class ResizeBilinear(Attributes):
     """Output row y lies between two input rows: (low, high, distance from low in 1/1024). `columns` likewise."""
 
-    kind: ClassVar[str] = "resize_bilinear"
     rows: tuple[tuple[int, int, int], ...] = ()
     columns: tuple[tuple[int, int, int], ...] = ()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +29,6 @@ class Sums(Attributes):
     as for conv2d or dense.
     """
 
-    kind: ClassVar[str] = "sums"
     first: int = 0
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
@@ -43,7 +41,6 @@ class Total(Attributes):
     """inputs: sums of equal shape, then biases, multipliers and shifts, an int32 per channel. All sums plus bias,
     requantised."""
 
-    kind: ClassVar[str] = "total"
     clamp: Pair = (-128, 127)
 
 
