@@ -29,10 +29,10 @@ from npukit.quantize.observe import ObservedRange, extremes, percentiles
 from npukit.quantize.plateaus import plateaus
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, closeness, compare
-from npukit.quantize.rewrite import QdqModule, rewrite
+from npukit.quantize.rewrite import QdqRewriting
 from npukit.quantize.rounding import IN_INT4, IN_INT8, Rounding, roundings
 from npukit.quantize.scales import Quantizer, quantised
-from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_dense, read_in_float, spread
+from npukit.quantize.spread import channel_peaks, read_by_dense, read_in_float, spread
 from npukit.quantize.states import Frames, choose_tied, frames
 from npukit.quantize.target.chains import Chain, Constants, chains, twice, weights_of, with_constants
 from npukit.quantize.target.groups import TiedChannels, equalised, factors_of, groups
@@ -125,7 +125,7 @@ class FloatModel:
         order, (observed, lowest) = points.in_order(), self._calibrated if part else self._whole
         pairs = zip(order, self._ranges(treatment, observed).values(), strict=True)
         chosen, lowest = choose_tied(points, treatment.scaled(dict(pairs)), self.states), lowest.renamed(known)
-        net, layers = self._network(rewrite(points, chosen, lowest), order)
+        net, layers = self._network(QdqRewriting(points, chosen, lowest), order)
         run = (lambda: self.frames(points)) if known else (lambda: self.seen)
         if treatment.keep != KeptLayers() or treatment.in_float:
             kept = _Kept.of(self, points, treatment, layers)
@@ -133,8 +133,9 @@ class FloatModel:
             seen = replace(run(), data=self.data.part(self.calibrating)) if part else run()
             factors, ranges = spread(channel_peaks(seen.values if wanted else iter(()), order, wanted), kept.shared)
             divided = {each: of_range(points, each, around) for each, around in ranges.items()}
-            written = rewrite(points, {**chosen, **divided}, lowest, kept.kept, factors, kept.wide, kept.ends)
-            net, layers = self._network(written, order, kept.kept, factors)
+            chosen |= divided
+            written = QdqRewriting(points, chosen, lowest, kept.kept, factors, kept.wide, kept.ends)
+            net, layers = self._network(written, order)
         narrow = {known.get(self.linear[place], self.linear[place]) for place in treatment.narrow}
         return Attempt(
             treatment, net, layers, order, lowest, run, [each for each in order if narrow & {*points.parts(each)}]
@@ -306,18 +307,18 @@ class FloatModel:
         given = ([values[places[each]] for each in deep] for values in seen.values) if deep else iter(())
         return dict(zip(deep, least_peaks(given, [points.values[each] for each in deep]), strict=True))
 
-    def _network(
-        self, written: QdqModule, order: Sequence[Any], kept: Collection[Any] = (), factors: Factors = NO_FACTORS
-    ) -> tuple[Net, dict[Any, Layer]]:
+    def _network(self, written: QdqRewriting, order: Sequence[Any]) -> tuple[Net, dict[Any, Layer]]:
         """The network, and the layers by float variable."""
-        in_float = frozenset(written.integers[each] for each in kept if each in written.integers)
-        matches = matched(written.module, self.patterns)
-        net, views = net_and_views(written.module, self.name, kept=in_float, matched=matches)
+        module = written.module
+        in_float = frozenset(written.integers[each] for each in written.kept if each in written.integers)
+        net, views = net_and_views(module, self.name, kept=in_float, matched=matched(module, self.patterns))
         made, layers = {op.output for op in net.ops}, dict[Any, Layer]()
         for variable in order:
             view: Any = views[written.integers[variable]] if variable in written.integers else None
             if view is not None and view.name in made:
-                layers[variable] = Layer(view.name, tuple(map(int, np.argsort(view.order))), factors.get(variable))
+                layers[variable] = Layer(
+                    view.name, tuple(map(int, np.argsort(view.order))), written.factors.get(variable)
+                )
         return net, layers
 
     def named(self, layers: Mapping[Any, Layer], names: Sequence[str]) -> list[Any]:
@@ -380,11 +381,11 @@ class _Kept:
     """Results in float. `shared`: those read by dense layers. `read`: dense layers' results that only float ops read.
     `ends`: results that are not rounded."""
 
-    kept: list[Any]
+    kept: frozenset[Any]
     wide: Wide
     shared: list[Any]
     read: list[Any]
-    ends: list[Any]
+    ends: frozenset[Any]
 
     @staticmethod
     def of(model: FloatModel, points: Points, treatment: Treatment, layers: Mapping[Any, Layer]) -> _Kept:
@@ -399,7 +400,7 @@ class _Kept:
         wide = Wide.of(points, kept, in_int16)
         ends = [each for each in own if each not in wide.results]
         read = [each for each in read_in_float(points, kept) if each not in (*wide.sums, *ends)]
-        return _Kept(kept, wide, shared, read, ends)
+        return _Kept(frozenset(kept), wide, shared, read, frozenset(ends))
 
 
 MOST_IN_FLOAT = 4096

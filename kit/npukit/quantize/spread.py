@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ channel of few large numbers."""
 
 Factors = Mapping[Any, np.ndarray]
 """Factors of the channels of results, at most 1. Results are divided by their factors before quantisation."""
-NO_FACTORS: Factors = MappingProxyType({})
 
 
 def read_in_float(points: Points, kept: Collection[Any]) -> list[Any]:
