@@ -282,11 +282,9 @@ def reach(net: Net, name: str) -> int:
     return max(limits.max - zero, zero - limits.min)
 
 
-def shifted(largest: int, factor: Multiplier) -> int:
-    return largest << max(factor.shift, 0)
-
-
-def refuse_wrapping(largest: int) -> None:
+def refuse_wrapping(largest: int, shift: int = 0) -> None:
+    """Raise an error if sums up to `largest`, shifted left by the factor to the output, can leave 32 bits."""
+    largest <<= max(shift, 0)
     if largest >= _LIMIT:
         raise NpukitError(
             f"its sums, scaled to its output, can reach {largest:,}, beyond the 32 bits they are computed in",

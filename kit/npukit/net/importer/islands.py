@@ -354,7 +354,7 @@ class _Island:
         if moved is not None:
             return self._real(self.parameter(moved.value, moved.quantization), moved.quantization, moved.value.dtype)
         inside = len(self.names) < MOST_OPERATORS and self.islands.belongs(reader, argument, free=self._free)
-        if inside or self._is_dequantized(argument):
+        if inside or callee(value) == "dequantize" or self._integers(argument) is not None:
             return self.inside(argument)
         if isinstance(value, relax.Tuple):
             return self.argument(reader, value)
@@ -377,10 +377,6 @@ class _Island:
             return self.islands.walk.operand(expression)
         except NpukitError:
             return None
-
-    def _is_dequantized(self, expression: Any) -> bool:
-        value = resolve(expression, self.islands.walk.definitions)
-        return callee(value) == "dequantize" or self._integers(expression) is not None
 
     def _dequantized(self, call: Any) -> Any:
         """A dequantize inside the island, of any integer type."""

@@ -22,7 +22,6 @@ from npukit.net.requantize import (
     refuse_imprecise,
     refuse_wrapping,
     rescale,
-    shifted,
 )
 from npukit.net.tensor import transposed, untransposed
 
@@ -141,7 +140,7 @@ def _product_fits(net: Net, op: Op) -> None:
     factor = matmul_rescaling(net, op)
     first, second = op.inputs
     largest = reach(net, first) * reach(net, second) * net.tensor(first).shape[-1]
-    refuse_wrapping(shifted(largest, factor))
+    refuse_wrapping(largest, factor.shift)
     exact = quantization(net, first).scale * quantization(net, second).scale / quantization(net, op.output).scale
     refuse_imprecise(factor.multiplier * 2.0 ** (factor.shift - 31), exact, largest)
 

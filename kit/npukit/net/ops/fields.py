@@ -125,10 +125,6 @@ def box_needed(rule: InputRule, output: Box, shape: Sequence[int]) -> Box:
     return Box(tuple(start for start, _ in spans), tuple(stop for _, stop in spans))
 
 
-def whole_operand(net: Net, op: Op, name: str, output: Box) -> Box:
-    return Box.whole(net.tensor(name).shape)
-
-
 def broadcast_part(net: Net, op: Op, name: str, output: Box) -> Box:
     """The part of an operand that broadcasts to a box of the output."""
     shape = net.tensor(name).shape

@@ -11,7 +11,7 @@ import numpy as np
 from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import Constant, InputRule, Operand, boxed_axes, constant_operands, everything, whole_operand
+from npukit.net.ops.fields import Constant, InputRule, Operand, boxed_axes, constant_operands, everything
 from npukit.net.ops.shapes import Shape
 
 LOW, HIGH, ROUNDED, TWICE = "clamped low", "clamped high", "first rounding", "rounding twice"
@@ -121,7 +121,7 @@ class OpSpec:
     field: Callable[[Net, Op], list[InputRule]] = everything
     cuttable: Callable[[Net, Op], tuple[int, ...]] | None = None
     uncut: Callable[[Net, Op], tuple[int, ...]] = lambda net, op: ()
-    operand: Operand = whole_operand
+    operand: Operand = lambda net, op, name, output: Box.whole(net.tensor(name).shape)
     constants: Callable[[Net, Op, Box], Iterable[Constant]] | None = None
     by_channel: bool = False
     products: Callable[[Net, Op], int] = lambda net, op: 0

@@ -98,10 +98,6 @@ def _slice(net: Net, op: Op) -> Shape:
     return tuple(len(range(*part)) for part in ranges)
 
 
-def _field_of_concat(net: Net, op: Op) -> list[InputRule]:
-    return [same_axes_but(net, op, [op.of(Concat).axis])] * len(list(net.activations(op)))
-
-
 def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
     """Rules of a pad. A tile of padding alone reads the nearest input position, because no tile may read nothing."""
     sizes = zip(net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape, op.of(Pad).before, strict=True)
@@ -193,7 +189,7 @@ OPS = (
         constant_first=True,
         scales=Scales.EQUAL_OR_NONE,
         names=names("CONCATENATION PACK TILE", "Concat QLinearConcat Tile"),
-        field=_field_of_concat,
+        field=lambda net, op: [same_axes_but(net, op, [op.of(Concat).axis]) for _ in net.activations(op)],
         uncut=lambda net, op: (op.of(Concat).axis,),
         core_cycles=(8, 0, 0),
         operand=_part_of_concat,

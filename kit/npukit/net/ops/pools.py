@@ -27,7 +27,7 @@ from npukit.net.ops.kind import (
     read_of_an_output,
 )
 from npukit.net.ops.shapes import Shape, check_axes, images, merge_cases, padded, split_cases, taps, windows
-from npukit.net.requantize import finished, mean_rescaling, quantization, reach, refuse_wrapping, rescale, shifted
+from npukit.net.requantize import finished, mean_rescaling, quantization, reach, refuse_wrapping, rescale
 
 _POOLED = "int8[1,1,1,4] scale 0.5 zero 0"
 
@@ -134,7 +134,7 @@ def mean(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 def _mean_fits(net: Net, op: Op) -> None:
     count = _averaged(net, op)
-    refuse_wrapping(shifted(reach(net, op.inputs[0]) * count, mean_rescaling(net, op, count)))
+    refuse_wrapping(reach(net, op.inputs[0]) * count, mean_rescaling(net, op, count).shift)
 
 
 def _of_pool(kind: type[_Pool], reference: Reference, events: Watched, **more: Any) -> OpSpec:
