@@ -55,14 +55,7 @@ operators: Any = relax.op
 make_call: Any = Call
 tensor_type: Any = relax.TensorType
 
-SIMPLE = frozenset(
-    (
-        *FUNCTIONS,
-        *WITH_ATTRIBUTES,
-        *RESHAPES,
-        *("permute_dims", "dequantize", "quantize", "flip"),
-    )
-)
+SIMPLE = frozenset((*FUNCTIONS, *WITH_ATTRIBUTES, *RESHAPES, "permute_dims", "dequantize", "quantize", "flip"))
 """Cheap operators whose result has one number for each number of an operand."""
 
 ANYWHERE = SIMPLE - {*RESHAPES, "permute_dims", "flip"}

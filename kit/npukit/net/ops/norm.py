@@ -229,15 +229,11 @@ OPS = (
         Norm,
         _norm,
         norm,
-        Example(
-            "norm(x, m, o) shift=12",
-            constants=_OF_EXAMPLES,
-        ),
+        Example("norm(x, m, o) shift=12", constants=_OF_EXAMPLES),
         operands=(3, 3),
         field=whole_rows,
         names=names(
-            "L2_NORMALIZATION",
-            "GroupNormalization InstanceNormalization LayerNormalization MeanVarianceNormalization",
+            "L2_NORMALIZATION", "GroupNormalization InstanceNormalization LayerNormalization MeanVarianceNormalization"
         ),
         core_cycles=(30, 7, 260),
         uncut=lambda net, op: last_axis(net, op) if op.of(Norm).run else (),
