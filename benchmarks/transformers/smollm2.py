@@ -33,9 +33,9 @@ from npukit import api
 from npukit.host.budget import LIMITS_VARIABLE
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
-from npukit.net.reference.sequence import run_sequence
 from npukit.quantize.models import load_model
 from npukit.quantize.scales import quantised
+from oracles.sequence import run_sequence
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CALIBRATING, TESTED = "planner.md", "concepts.md"

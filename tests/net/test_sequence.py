@@ -12,9 +12,9 @@ from end_to_end.language_models import Sizes, save_model, save_samples
 from npukit.net.net import Net, Op, State
 from npukit.net.ops import Add
 from npukit.net.reference import evaluate
-from npukit.net.reference.sequence import components, edges, run_sequence
 from npukit.net.tensor import Quantization, Tensor
 from npukit.quantize.models import load_model
+from oracles.sequence import components, edges, run_sequence
 
 
 def one_by_one(net: Net, inputs: list[np.ndarray]) -> list[np.ndarray]:

@@ -17,12 +17,17 @@ from npukit.quantize.attempt import FloatModel
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.grid import grid_of
 from npukit.quantize.models import Loaded, load_model
-from npukit.quantize.rounding import compensated, decibels, energy
+from npukit.quantize.rounding import compensated, energy, ratio
 from npukit.quantize.scales import of_weights, quantised, unchanged
 from npukit.quantize.target.treatment import FOUR_BITS, Treatment
 from oracles.onnx_runtime import run_onnx
 
 DIGITS = CHECKOUT / "examples/digits"
+
+
+def decibels(rows: np.ndarray, made: np.ndarray, moments: np.ndarray) -> float:
+    """The ratio of a layer's results to the errors of its results."""
+    return ratio(*(energy(each, moments) for each in (rows, rows - made)))
 
 
 def moments(inputs: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +60,10 @@ class Record:
     comment: str
     listed: bool = False
 
+    def values(self) -> Iterator[Value]:
+        """The values of all members of all structs."""
+        return (value for row in self.rows for _, value in row)
+
     @property
     def bytes(self) -> int:
         return self.row_bytes * len(self.rows)
@@ -78,11 +82,15 @@ class Array:
 
     @property
     def align(self) -> int:
-        return max(self.array.align, self.array.values.dtype.itemsize)
+        return alignment(self.array)
 
     @property
     def bytes(self) -> int:
         return self.array.values.nbytes
+
+
+def alignment(array: ConstantArray) -> int:
+    return max(array.align, array.values.dtype.itemsize)
 
 
 Member = Array | Record

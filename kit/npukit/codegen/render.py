@@ -35,10 +35,10 @@ NAMES = "names.h"
 TABLE_HEADER = "net_table.h"
 TABLE_LOOP = "net_table.c"
 """The loop over the steps of a long program: firmware that each long program compiles with its own header."""
-LINE = 116
-REGISTERS = 4
+_LINE = 116
+_REGISTERS = 4
 """Arguments of a function in registers, on the core with the fewest."""
-OWN = "net_own"
+_OWN = "net_own"
 """The C name of a PE's own data."""
 
 
@@ -133,7 +133,7 @@ def _run_of(role: Role, *, traces: bool) -> dict[str, object]:
         return {"first_step": None, "frame": _frame(role.steps, role, observable=True, traces=traces)}
     records = chain.from_iterable(program.records for program in role.programs)
     core = [(number, callee) for number, callee in enumerate(role.functions) if not callee.checked]
-    crowded = {callee: f"call_{callee.name}" for _, callee in core if len(callee.pointers) > REGISTERS}
+    crowded = {callee: f"call_{callee.name}" for _, callee in core if len(callee.pointers) > _REGISTERS}
     core_calls = [(number, f"{crowded[each]}(with)" if each in crowded else _call(each)) for number, each in core]
     return {
         "first_step": places_of(role).address(first.symbol),
@@ -193,7 +193,7 @@ def tir_of(role: Role, *, traces: bool) -> str:
 def _frame(steps: Sequence[FrameStep], role: Role, *, observable: bool, traces: bool = False) -> str:
     _, names = _kernels(role)
     function = frame_function([renamed(step, names) for step in steps], observable=observable, traces=traces)
-    numbers = {word.name: f"{OWN}.{word.name}" for word in role.words if not word.is_address}
+    numbers = {word.name: f"{_OWN}.{word.name}" for word in role.words if not word.is_address}
     which = f"on PE {role.first.pe}: " if len(role.pes) > 1 else ""
     return with_purposes(frame_as_c(function, places_of(role).address, numbers), steps, which)
 
@@ -254,7 +254,7 @@ class Places:
     def address(self, symbol: str, offset: int = 0) -> str:
         """A pointer to `offset` bytes behind the symbol, of the symbol's type or void."""
         if symbol in self.words:
-            return f"{OWN}.{symbol}"
+            return f"{_OWN}.{symbol}"
         if symbol not in self.homes:
             return f"ARENA({symbol}{f' + {offset}' if offset else ''})"
         home = self.homes[symbol]
@@ -322,7 +322,7 @@ def _lines(numbers: Iterable[object]) -> str:
     ends = list(accumulate((len(word) + 1 for word in words), initial=0))
     breaks = [0]
     while breaks[-1] < len(words):
-        breaks.append(max(bisect_right(ends, ends[breaks[-1]] + LINE - len(indent)) - 1, breaks[-1] + 1))
+        breaks.append(max(bisect_right(ends, ends[breaks[-1]] + _LINE - len(indent)) - 1, breaks[-1] + 1))
     return "\n".join(" ".join([indent, *words[first:last]]) for first, last in pairwise(breaks))
 
 

@@ -143,7 +143,7 @@ class Role:
     def symbols(self) -> set[str]:
         """The symbols in the code and in the data common to all PEs."""
         records = (member for member in self.constants.members if isinstance(member, Record))
-        values = [value for record in records for row in record.rows for _, value in row]
+        values = [value for record in records for value in record.values()]
         values += [operand.value for step in self.steps for operand in step.operands()]
         values += [layer.place for layer in self.layers or ()]
         addresses = (value.address if isinstance(value, Number) else value for value in values)
@@ -314,8 +314,7 @@ class _Identities:
         """The identity of a symbol's data, found after all data it refers to. No recursion: chains are long."""
         wanted = [symbol]
         while wanted and symbol not in self._found:
-            rows = self._records[wanted[-1]].rows if wanted[-1] in self._records else ()
-            values = (value for row in rows for _, value in row)
+            values = self._records[wanted[-1]].values() if wanted[-1] in self._records else ()
             addresses = (value.address if isinstance(value, Number) else value for value in values)
             missing = [a.symbol for a in addresses if isinstance(a, Address) and a.symbol not in self._found]
             if missing:
@@ -479,5 +478,5 @@ def _layers_record(tiles: Sequence[LayerTile]) -> Record:
 
 def foreign_pes(members: Sequence[Member]) -> set[int]:
     """PEs whose activations the members refer to."""
-    records = (member for member in members if not isinstance(member, Array))
-    return {v.pe for record in records for row in record.rows for _, v in row if isinstance(v, Foreign)}
+    records = (member for member in members if isinstance(member, Record))
+    return {value.pe for record in records for value in record.values() if isinstance(value, Foreign)}

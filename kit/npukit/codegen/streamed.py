@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npukit.accel.interface import Address, Call, Commands, ConstantArray, Field, Lowered, Routines, Struct
+from npukit.codegen.constants import alignment
 from npukit.plan.ir.plan import Plan
 
 
@@ -62,12 +63,7 @@ def dram_image(plan: Plan, pieces: Iterable[DramPiece]) -> bytes:
 def _laid_out(constants: Sequence[ConstantArray]) -> Iterator[tuple[int, ConstantArray]]:
     """Each array with its offset, in the order of descending alignment."""
     offset = 0
-    for array in sorted(constants, key=lambda array: -_alignment(array)):
-        align = _alignment(array)
-        offset = -(-offset // align) * align
+    for array in sorted(constants, key=lambda array: -alignment(array)):
+        offset = -(-offset // alignment(array)) * alignment(array)
         yield offset, array
         offset += array.values.nbytes
-
-
-def _alignment(array: ConstantArray) -> int:
-    return max(array.align, array.values.dtype.itemsize)

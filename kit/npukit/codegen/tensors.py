@@ -13,7 +13,7 @@ from npukit.accel.interface import Address, Operand
 from npukit.codegen.names import c_float, c_string
 from npukit.codegen.program import Program
 from npukit.errors import NpukitError
-from npukit.net.arrangement import ONCE, Repeat
+from npukit.net.arrangement import ONCE, Arrangement, Repeat
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops import Dequantize, Quantize, Transpose
@@ -118,30 +118,14 @@ def layer_tiles(program: Program) -> list[LayerTile]:
 def _layer_tile(program: Program, output: Operand) -> LayerTile:
     place = output.address
     buffer = program.arena.of_place(place.symbol)
-    if buffer.arrangement:
-        place = Address(place.symbol, place.offset + buffer.arrangement.origin)
-        row_bytes, loops = buffer.arrangement.rows()
-    else:
-        row_bytes, loops = _rows(output.box.shape, buffer.box.shape, np.dtype(output.tensor.dtype).itemsize)
+    dense = Arrangement(buffer.bytes, 0, output.box.shape, output.strides, output.tensor.dtype)
+    arrangement = buffer.arrangement or dense
+    place = Address(place.symbol, place.offset + arrangement.origin)
+    row_bytes, loops = arrangement.rows()
     if len(loops) > 2:
         raise NpukitError(f"{output.tensor.name}: {output.box} of {buffer.box} is no rows of rows")
     rows, planes = (*loops, ONCE, ONCE)[:2]
     return LayerTile(c_string(output.tensor.name), place, row_bytes, rows, planes, f"{output.tensor.name} {output.box}")
-
-
-def _rows(shape: Sequence[int], whole: Sequence[int], item: int) -> tuple[int, tuple[Repeat, ...]]:
-    """The bytes of a contiguous run, and the loops over runs, of a box in a dense buffer of shape `whole`."""
-    row_bytes = stride = item
-    loops: list[Repeat] = []
-    for size, room in zip(reversed(shape), reversed(whole), strict=True):
-        if row_bytes == stride:
-            row_bytes *= size
-        elif loops and loops[-1].count * loops[-1].stride == stride:
-            loops[-1] = Repeat(loops[-1].count * size, loops[-1].stride)
-        elif size > 1:
-            loops.append(Repeat(size, stride))
-        stride *= room
-    return row_bytes, tuple(loops)
 
 
 def _whole_tensor(net: Net, program: Program, name: str, wanted: str) -> Address:

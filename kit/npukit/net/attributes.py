@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -15,9 +16,14 @@ Padding = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Attributes:
-    """Base class of all attributes."""
+    """Base class of all attributes. The kind of an op is the name of its class, as in `average_pool` of `AveragePool`,
+    unless the class states another."""
 
     kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" not in cls.__dict__:
+            cls.kind = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", cls.__name__).lower()
 
 
 Run = tuple[int, int, int, int]
@@ -50,7 +56,6 @@ class TvmCode(Attributes):
     computed by other steps; else empty. `loop`: the number of loop headers in the code before the loop's.
     """
 
-    kind: ClassVar[str] = "tvm_code"
     what: str = ""
     code: str = ""
     work_bytes: int = 0

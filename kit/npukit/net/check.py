@@ -20,7 +20,7 @@ from npukit.net.ops.table import SPECS, total_macs
 from npukit.net.tensor import Quantization, Tensor
 from npukit.net.text import print_tensor
 
-LONGEST_NAME = 256
+_LONGEST_NAME = 256
 LEAST_SCALE, LARGEST_SCALE = 2.0**-100, 2.0**122
 """Exclusive bounds on the scale of an activation. Numbers from the least to the largest float, as of a mask, have a
 scale below the upper bound."""
@@ -90,7 +90,7 @@ def _named(what: str) -> Iterator[None]:
 
 
 def _check_tensor(net: Net, name: str, tensor: Tensor) -> None:
-    if name != tensor.name or not 0 < len(name) <= LONGEST_NAME:
+    if name != tensor.name or not 0 < len(name) <= _LONGEST_NAME:
         raise NpukitError("its name is empty, too long or not its own")
     if any(size < 1 for size in tensor.shape):
         raise NpukitError(f"the shape {list(tensor.shape)} is impossible")

@@ -28,10 +28,7 @@ class Limit:
     def check(self, count: int, thing: str) -> None:
         """Raise an error with the limit if `thing` exceeds the limit."""
         if count > self.most:
-            raise NpukitError(
-                f"{thing} has {count:,} {self.what}; npukit reads {self.most:,} at most",
-                tries=[TRUSTED],
-            )
+            raise NpukitError(f"{thing} has {count:,} {self.what}; npukit reads {self.most:,} at most", tries=[TRUSTED])
 
 
 FILE_BYTES = Limit("bytes", 1 << 29)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -81,7 +81,6 @@ class Fused(Attributes):
     outside inputs of each part in turn. A tensor may appear twice. Tensors between parts belong to the net but have no
     buffer in the plan. `whole`: the op must not be cut into tiles. `pattern`: name of the matching Relax pattern."""
 
-    kind: ClassVar[str] = "fused"
     ops: tuple[Op, ...] = ()
     whole: bool = False
     pattern: str = ""

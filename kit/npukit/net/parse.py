@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
@@ -23,6 +23,7 @@ from npukit.net.text import digest, scales_key
 TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|(sha256:[0-9a-f]+)|(-?\d[\w.+-]*|-\w+)|([A-Za-z_][\w.]*)|([\[\]():,=]))')
 BLANK = re.compile(r"\s*")
 STRING, DIGEST, NUMBER, NAME, MARK = range(5)
+Item = TypeVar("Item")
 LITERALS = ("true", "false", "Infinity", "NaN")
 """Words read as literals, not names, in place of a literal."""
 
@@ -79,16 +80,16 @@ class _Tokens:
     def literal(self) -> Any:
         """A number, string, truth value or list (as a tuple)."""
         if self.accept("["):
-            return tuple(self.items("]"))
+            return tuple(self.items("]", self.literal))
         kind, text = self.take()
         if kind not in (STRING, NUMBER) and text not in LITERALS:
             raise ValueError("no literal")
         return json.loads(text)
 
-    def items(self, end: str) -> list[Any]:
+    def items(self, end: str, read: Callable[[], Item]) -> list[Item]:
         found = []
         while not self.accept(end):
-            found.append(self.literal())
+            found.append(read())
             self.accept(",")
         return found
 
@@ -157,7 +158,7 @@ class _Parser:
         if dtype not in C_TYPES:
             raise ValueError("no type")
         tokens.expect("[")
-        shape = tuple(int(size) for size in tokens.items("]"))
+        shape = tuple(int(size) for size in tokens.items("]", tokens.literal))
         known = self._quantization(tokens, name)
         self.tensors[name] = Tensor(name, shape, dtype, known, tokens.name() if tokens.accept("for") else "")
         return name
@@ -211,16 +212,8 @@ class _Parser:
         tokens.expect("=")
         name = tokens.name()
         kind = Fused if name == Fused.kind else SPECS[name].attributes
-        inputs = self._names(tokens)
-        return _rest(tokens, kind, tuple(inputs), tuple(outputs))
-
-    def _names(self, tokens: _Tokens) -> list[str]:
         tokens.expect("(")
-        names = []
-        while not tokens.accept(")"):
-            names.append(tokens.name())
-            tokens.accept(",")
-        return names
+        return _rest(tokens, kind, tuple(tokens.items(")", tokens.name)), tuple(outputs))
 
 
 def _rest(tokens: _Tokens, kind: type[Attributes], inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Op:

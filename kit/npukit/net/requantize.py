@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from npukit.errors import NpukitError
+from npukit.net.attributes import Pair
 from npukit.net.net import Net, Op
 from npukit.net.tensor import Quantization
 
@@ -161,6 +162,16 @@ def quantization(net: Net, name: str) -> Quantization:
     return found
 
 
+def clamp_of(op: Op) -> Pair:
+    """The clamp of an op's result, by default the range of int8."""
+    return getattr(op.attributes, "clamp", (-128, 127))
+
+
+def finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
+    """The scaled result with the output's zero point and the op's clamp applied."""
+    return np.clip(scaled + quantization(net, op.output).zero_point, *clamp_of(op)).astype(np.int8)
+
+
 def requantization(net: Net, op: Op) -> Requantization:
     """Multipliers and shifts of a convolution or dense op, per output channel."""
     channels = net.tensor(op.output).shape[-1]
@@ -275,7 +286,7 @@ def softmax_scaling(scale: float, beta: float) -> SoftmaxScaling:
     return SoftmaxScaling(multiplier, left_shift, -floor(largest))
 
 
-LIMIT = 1 << 31
+_LIMIT = 1 << 31
 TOLERANCE = 1e-3
 """Relative error allowed for a factor computed in single precision, where the error could change a result."""
 WAYS = ("look at its scales: an output's usually spans what the op makes of its inputs", "quantise the model again")
@@ -287,12 +298,10 @@ def reach(net: Net, name: str) -> int:
     return max(limits.max - zero, zero - limits.min)
 
 
-def shifted(largest: int, factor: Multiplier) -> int:
-    return largest << max(factor.shift, 0)
-
-
-def refuse_wrapping(largest: int) -> None:
-    if largest >= LIMIT:
+def refuse_wrapping(largest: int, shift: int = 0) -> None:
+    """Raise an error if sums up to `largest`, shifted left by the factor to the output, can leave 32 bits."""
+    largest <<= max(shift, 0)
+    if largest >= _LIMIT:
         raise NpukitError(
             f"its sums, scaled to its output, can reach {largest:,}, beyond the 32 bits they are computed in",
             tries=WAYS,

@@ -30,6 +30,18 @@ class Quantization:
         (zero_point,) = self.zero_points
         return zero_point
 
+    def arrays(self, rank: int) -> tuple[np.ndarray, np.ndarray]:
+        """Scales and zero points, which broadcast to a tensor of `rank` axes."""
+        scales, zero_points = np.array(self.scales), np.array(self.zero_points)
+        if self.axis is None:
+            return scales.reshape((1,) * rank), zero_points.reshape((1,) * rank)
+        return along(scales, rank, self.axis), along(zero_points, rank, self.axis)
+
+    def real(self, integers: np.ndarray) -> np.ndarray:
+        """The real numbers of integers, in double precision."""
+        scales, zero_points = self.arrays(integers.ndim)
+        return (integers - zero_points) * scales
+
     def is_begin_of(self, other: Quantization) -> bool:
         """True if zero points are equal and this scale is 1, as for summed integers: a zero point without a scale."""
         return self == replace(other, scales=(1.0,) * len(other.scales))
@@ -65,6 +77,11 @@ class Tensor:
 
 
 Each = TypeVar("Each")
+
+
+def along(numbers: np.ndarray, rank: int, axis: int) -> np.ndarray:
+    """Numbers along one of `rank` axes."""
+    return numbers.reshape([-1 if each == axis else 1 for each in range(rank)])
 
 
 def transposed(values: Sequence[Each], axes: Sequence[int]) -> tuple[Each, ...]:

@@ -35,7 +35,7 @@ from npukit.net.attributes import Attributes
 from npukit.net.net import CORE, Fused, Net, Op, State
 from npukit.net.tensor import Quantization, Tensor
 
-LONGEST_NAME = 60
+_LONGEST_NAME = 60
 INLINE_VALUES = 16
 INLINE_SCALES = 4
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
@@ -87,7 +87,7 @@ def _is_stored(state: State) -> bool:
 
 def plain_name(name: str, kind: str, taken: Container[str]) -> str:
     """An unused name, safe in C, files and text. `kind`: prefix if the name does not begin with a letter."""
-    plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:LONGEST_NAME]
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:_LONGEST_NAME]
     plain = plain if plain[:1].isalpha() else f"{kind}_{plain.strip('_')}"
     numbered = (f"{plain}_{number}" for number in count(1))
     return plain if plain not in taken else next(other for other in numbered if other not in taken)

@@ -13,7 +13,7 @@ import numpy as np
 from npukit.net.net import Net, Op
 from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d
 from npukit.net.ops.table import SPECS
-from npukit.net.requantize import doubling_high_multiply, quantization, requantization, rounding_shift_right
+from npukit.net.requantize import clamp_of, doubling_high_multiply, quantization, requantization, rounding_shift_right
 
 LOWEST, HIGHEST = -128, 127
 
@@ -103,7 +103,7 @@ def value_ranges(net: Net) -> dict[str, Range]:
         if made is not None:
             found[op.output] = _output_range(net, made, given)
         elif given is not None and passes_on(net, op):
-            found[op.output] = given.clamped(getattr(op.attributes, "clamp", (LOWEST, HIGHEST)))
+            found[op.output] = given.clamped(clamp_of(op))
     return found
 
 

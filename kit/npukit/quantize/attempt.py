@@ -19,22 +19,22 @@ from npukit.net.importer import net_and_views
 from npukit.net.importer.expressions import callee, shape_of, title_of, titles_of
 from npukit.net.net import Net
 from npukit.net.reference import evaluate
-from npukit.net.tensor import Quantization
+from npukit.net.tensor import Quantization, along
 from npukit.quantize.calibration import Calibration
 from npukit.quantize.canonical import LINEAR, canonical, foldable, weight_axis
 from npukit.quantize.choose import of_range
 from npukit.quantize.floors import Floors, deep_softmaxes, floors, least_peaks, softmaxes
-from npukit.quantize.function import constant, outputs, parameters, variables
+from npukit.quantize.function import outputs, parameters
 from npukit.quantize.observe import ObservedRange, extremes, percentiles
 from npukit.quantize.plateaus import plateaus
 from npukit.quantize.points import Points
 from npukit.quantize.report import Layer, Report, closeness, compare
-from npukit.quantize.rewrite import QdqModule, rewrite
+from npukit.quantize.rewrite import QdqRewriting
 from npukit.quantize.rounding import IN_INT4, IN_INT8, Rounding, roundings
 from npukit.quantize.scales import Quantizer, quantised
-from npukit.quantize.spread import NO_FACTORS, Factors, channel_peaks, read_by_dense, read_in_float, spread
+from npukit.quantize.spread import channel_peaks, read_by_dense, read_in_float, spread
 from npukit.quantize.states import Frames, choose_tied, frames
-from npukit.quantize.target.chains import Chain, Constants, chains, twice, with_constants
+from npukit.quantize.target.chains import Chain, Constants, chains, twice, weights_of, with_constants
 from npukit.quantize.target.groups import TiedChannels, equalised, factors_of, groups
 from npukit.quantize.target.treatment import FOUR_BITS, KeptLayers, Treatment
 from npukit.quantize.wide import Wide
@@ -125,7 +125,7 @@ class FloatModel:
         order, (observed, lowest) = points.in_order(), self._calibrated if part else self._whole
         pairs = zip(order, self._ranges(treatment, observed).values(), strict=True)
         chosen, lowest = choose_tied(points, treatment.scaled(dict(pairs)), self.states), lowest.renamed(known)
-        net, layers = self._network(rewrite(points, chosen, lowest), order)
+        net, layers = self._network(QdqRewriting(points, chosen, lowest), order)
         run = (lambda: self.frames(points)) if known else (lambda: self.seen)
         if treatment.keep != KeptLayers() or treatment.in_float:
             kept = _Kept.of(self, points, treatment, layers)
@@ -133,8 +133,9 @@ class FloatModel:
             seen = replace(run(), data=self.data.part(self.calibrating)) if part else run()
             factors, ranges = spread(channel_peaks(seen.values if wanted else iter(()), order, wanted), kept.shared)
             divided = {each: of_range(points, each, around) for each, around in ranges.items()}
-            written = rewrite(points, {**chosen, **divided}, lowest, kept.kept, factors, kept.wide, kept.ends)
-            net, layers = self._network(written, order, kept.kept, factors)
+            chosen |= divided
+            written = QdqRewriting(points, chosen, lowest, kept.kept, factors, kept.wide, kept.ends)
+            net, layers = self._network(written, order)
         narrow = {known.get(self.linear[place], self.linear[place]) for place in treatment.narrow}
         return Attempt(
             treatment, net, layers, order, lowest, run, [each for each in order if narrow & {*points.parts(each)}]
@@ -152,11 +153,11 @@ class FloatModel:
     def weights(self, treatment: Treatment, changed: Constants) -> dict[Any, np.ndarray]:
         """The weights rounded in turn, by linear op. `changed`: other weights of the float function."""
         found, narrow = dict[Any, np.ndarray](), {self.linear[place] for place in treatment.narrow}
-        pairs = self._factors(treatment.equalised) if treatment.equalised else ()
+        pairs = self._factors(treatment)
         read = ((each, group, self.points.values[each].args[0], by) for group, by in pairs for each in group.readers)
         divided = {reader: group.part(self.points, source, by) for reader, group, source, by in read}
         for linear in self.linear if treatment.compensated else narrow:
-            weights = changed.get(linear, constant(self.points.values[linear].args[1]))
+            weights = weights_of(self.points, linear, changed)
             rounding, ends = self.roundings.get(linear), IN_INT4 if linear in narrow else IN_INT8
             made = None if rounding is None else rounding.rounded(weights, divided.get(linear), ends)
             found |= {} if made is None else {linear: made}
@@ -165,9 +166,8 @@ class FloatModel:
     def constants(self, treatment: Treatment) -> dict[Any, np.ndarray]:
         """The weights and biases changed by a treatment."""
         made = dict[Any, np.ndarray]()
-        if treatment.equalised:
-            for group, factors in self._factors(treatment.equalised):
-                made |= equalised(self.points, group, factors, made)
+        for group, factors in self._factors(treatment):
+            made |= equalised(self.points, group, factors, made)
         if treatment.twice:
             places, steps = self.points.in_order(), self.steps(treatment)
             for chain in self.chains:
@@ -205,7 +205,7 @@ class FloatModel:
 
     def divided(self, treatment: Treatment) -> dict[Any, np.ndarray]:
         """The factors by which the channels of results are divided."""
-        pairs = self._factors(treatment.equalised) if treatment.equalised else ()
+        pairs = self._factors(treatment)
         found = ((each, group.part(self.points, each, factors)) for group, factors in pairs for each in group.results)
         return {each: factors for each, factors in found if each in self._ends}
 
@@ -217,7 +217,7 @@ class FloatModel:
         while todo:
             variable = todo.pop()
             found[variable] = None
-            readers = [reader for reader, value in points.values.items() if variable in variables(value)]
+            readers = points.readers.get(variable, [])
             products = [each for each in readers if callee(points.values[each]) in LINEAR]
             read = all(foldable(points.values[each]) and callee(points.values[each]) == "matmul" for each in products)
             alone = not (products and _is_linear(points, variable))
@@ -259,7 +259,7 @@ class FloatModel:
 
     def along(self, result: Any, factors: np.ndarray) -> np.ndarray:
         """The factors along the channels of a result."""
-        return factors.reshape([-1 if at == self._axes[result] else 1 for at in range(len(shape_of(result)))])
+        return along(factors, len(shape_of(result)), self._axes[result])
 
     @cached_property
     def _ends(self) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
@@ -274,16 +274,16 @@ class FloatModel:
                 found[each] = np.minimum(low, rows.min(axis=1)), np.maximum(high, rows.max(axis=1))
         return found
 
-    def _factors(self, power: float) -> Iterator[tuple[TiedChannels, np.ndarray]]:
-        """The groups, with the channels' factors. In each result, no channel has more than the usual range."""
-        for group in self.groups:
+    def _factors(self, treatment: Treatment) -> Iterator[tuple[TiedChannels, np.ndarray]]:
+        """The groups, with the channels' factors, if any. In each result, no channel has more than the usual range."""
+        for group in self.groups if treatment.equalised else ():
             ends = [self._ends[each] for each in group.results if each in self._ends]
             relative = np.zeros(max((len(low) for low, _ in ends), default=0))
             for low, high in ends:
                 peaks = np.maximum(-low, high)
                 relative[: len(peaks)] = np.maximum(relative[: len(peaks)], peaks / (peaks.max() or 1))
             if relative.any():
-                yield group, factors_of(relative, power)
+                yield group, factors_of(relative, treatment.equalised)
 
     def _observed(self, seen: Frames) -> tuple[dict[Any, ObservedRange], Floors]:
         """The ranges of the quantised variables, and the floors of all."""
@@ -307,18 +307,18 @@ class FloatModel:
         given = ([values[places[each]] for each in deep] for values in seen.values) if deep else iter(())
         return dict(zip(deep, least_peaks(given, [points.values[each] for each in deep]), strict=True))
 
-    def _network(
-        self, written: QdqModule, order: Sequence[Any], kept: Collection[Any] = (), factors: Factors = NO_FACTORS
-    ) -> tuple[Net, dict[Any, Layer]]:
+    def _network(self, written: QdqRewriting, order: Sequence[Any]) -> tuple[Net, dict[Any, Layer]]:
         """The network, and the layers by float variable."""
-        in_float = frozenset(written.integers[each] for each in kept if each in written.integers)
-        matches = matched(written.module, self.patterns)
-        net, views = net_and_views(written.module, self.name, kept=in_float, matched=matches)
+        module = written.module
+        in_float = frozenset(written.integers[each] for each in written.kept if each in written.integers)
+        net, views = net_and_views(module, self.name, kept=in_float, matched=matched(module, self.patterns))
         made, layers = {op.output for op in net.ops}, dict[Any, Layer]()
         for variable in order:
             view: Any = views[written.integers[variable]] if variable in written.integers else None
             if view is not None and view.name in made:
-                layers[variable] = Layer(view.name, tuple(map(int, np.argsort(view.order))), factors.get(variable))
+                layers[variable] = Layer(
+                    view.name, tuple(map(int, np.argsort(view.order))), written.factors.get(variable)
+                )
         return net, layers
 
     def named(self, layers: Mapping[Any, Layer], names: Sequence[str]) -> list[Any]:
@@ -381,11 +381,11 @@ class _Kept:
     """Results in float. `shared`: those read by dense layers. `read`: dense layers' results that only float ops read.
     `ends`: results that are not rounded."""
 
-    kept: list[Any]
+    kept: frozenset[Any]
     wide: Wide
     shared: list[Any]
     read: list[Any]
-    ends: list[Any]
+    ends: frozenset[Any]
 
     @staticmethod
     def of(model: FloatModel, points: Points, treatment: Treatment, layers: Mapping[Any, Layer]) -> _Kept:
@@ -400,7 +400,7 @@ class _Kept:
         wide = Wide.of(points, kept, in_int16)
         ends = [each for each in own if each not in wide.results]
         read = [each for each in read_in_float(points, kept) if each not in (*wide.sums, *ends)]
-        return _Kept(kept, wide, shared, read, ends)
+        return _Kept(frozenset(kept), wide, shared, read, frozenset(ends))
 
 
 MOST_IN_FLOAT = 4096
@@ -431,4 +431,4 @@ def integers_of(net: Net, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _real(values: np.ndarray, given: Quantization | None) -> np.ndarray:
-    return values if given is None else (values.astype(np.float64) - given.zero_point) * given.scale
+    return values if given is None else given.real(values)

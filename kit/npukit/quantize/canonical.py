@@ -12,17 +12,9 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.errors import NpukitError, first_line
-from npukit.net.importer.expressions import callee, shape_of
-from npukit.quantize.function import (
-    bindings,
-    constant,
-    count_reads,
-    make_call,
-    outputs,
-    rewritten,
-    substituted,
-    variables,
-)
+from npukit.net.importer.expressions import bindings, callee, shape_of
+from npukit.net.tensor import along
+from npukit.quantize.function import constant, count_reads, make_call, outputs, rewritten, substituted, variables
 from npukit.quantize.spelling import respelled
 
 operators: Any = relax.op
@@ -69,10 +61,7 @@ class Linear:
 
     @property
     def axis(self) -> int:
-        """The output's channel axis."""
-        if callee(self.call) == "matmul":
-            return len(shape_of(self.call)) - 1
-        return str(self.call.attrs.out_layout or self.call.attrs.data_layout).index("C")
+        return channel_axis_of(self.call)
 
     @property
     def weight_axis(self) -> int:
@@ -83,10 +72,8 @@ class Linear:
         return shape_of(self.call)[self.axis]
 
     def scaled(self, factors: np.ndarray) -> Linear:
-        shape = [1] * self.weights.ndim
-        shape[self.weight_axis] = -1
         bias = None if self.bias is None else self.bias * factors
-        return replace(self, weights=self.weights * factors.reshape(shape), bias=bias)
+        return replace(self, weights=self.weights * along(factors, self.weights.ndim, self.weight_axis), bias=bias)
 
     def shifted(self, amounts: np.ndarray) -> Linear:
         return replace(self, bias=amounts if self.bias is None else self.bias + amounts)
@@ -97,6 +84,13 @@ class Linear:
         if any(size != 1 for axis, size in enumerate(shape) if axis != self.axis):
             return None
         return np.broadcast_to(values.ravel(), self.channels)
+
+
+def channel_axis_of(call: Any) -> int:
+    """The axis of channels in a linear op's result."""
+    if callee(call) == "matmul":
+        return len(shape_of(call)) - 1
+    return str(call.attrs.out_layout or call.attrs.data_layout).index("C")
 
 
 def weight_axis(call: Any, rank: int) -> int:
@@ -158,8 +152,8 @@ class _Folding:
             data, weights = self._settled(builder, linear.call.args[0]), relax.const(linear.weights.astype(np.float32))
             result = make_call(linear.call.op, [data, weights], linear.call.attrs, linear.call.ty_args)
             if linear.bias is not None:
-                shape = [-1 if axis == linear.axis else 1 for axis in range(len(shape_of(linear.call)))]
-                bias = relax.const(np.ascontiguousarray(linear.bias.reshape(shape), np.float32))
+                bias = along(linear.bias, len(shape_of(linear.call)), linear.axis)
+                bias = relax.const(np.ascontiguousarray(bias, np.float32))
                 result = operators.add(builder.emit(result, variable.name), bias)
             self._known[variable] = builder.emit(result, variable.name)
         return self._known.get(variable, variable)

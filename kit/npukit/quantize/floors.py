@@ -157,10 +157,7 @@ class _Around:
 
     def _range(self, expression: Any) -> ObservedRange | None:
         value = constant(expression)
-        if value is not None:
-            known = ObservedRange(float(value.min()), float(value.max()))
-        else:
-            known = self._ranges.get(self._points.origin(expression))
+        known = ObservedRange.of(value) if value is not None else self._ranges.get(self._points.origin(expression))
         return known if known is None or self._sign > 0 else ObservedRange(-known.high, -known.low)
 
 

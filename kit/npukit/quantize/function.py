@@ -11,7 +11,7 @@ from tvm import relax
 from tvm.ir import Call, Constant, IRModule
 
 from npukit.errors import NpukitError, first_line
-from npukit.net.importer.expressions import callee, operands, titles_of, with_titles
+from npukit.net.importer.expressions import bindings, callee, operands, titles_of, with_titles
 
 Variables = Mapping[Any, Any]
 """Expressions of the new function by the variables of the old function."""
@@ -20,12 +20,6 @@ Emit = Callable[[relax.BlockBuilder, Any, Any], None]
 """Emits a binding, given as variable and value, into the new function."""
 
 make_call: Any = Call
-
-
-def bindings(module: IRModule) -> list[tuple[Any, Any]]:
-    """Variable and value of each binding of `main`, in order."""
-    main: Any = module["main"]
-    return [(binding.var, binding.value) for block in main.body.blocks for binding in block.bindings]
 
 
 def parameters(module: IRModule) -> list[Any]:
@@ -73,6 +67,19 @@ def substituted(value: Any, known: Variables) -> Any:
         arguments = [substituted(argument, known) for argument in value.args]
         return make_call(value.op, arguments, value.attrs, value.ty_args)
     return value
+
+
+def changed(module: IRModule, change: Callable[[relax.BlockBuilder, Any, Any], Any]) -> tuple[IRModule, dict[Any, Any]]:
+    """The function with a change of each value, and the new variables by the old. `change` has the builder, the old
+    variable and its value in new variables."""
+    known: dict[Any, Any] = {}
+
+    def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
+        if not isinstance(value, relax.Tuple):
+            known[variable] = builder.emit(change(builder, variable, substituted(value, known)), variable.name)
+
+    ends = outputs(module)
+    return rewritten(module, emit, lambda _: [known.get(end, end) for end in ends]), known
 
 
 def rewritten(

@@ -144,12 +144,7 @@ def _inputs(module: IRModule) -> list[Any]:
 
 
 def _loaded(
-    module: IRModule,
-    path: Path,
-    aims: Aims,
-    sensed: tuple[Declared, Layout],
-    in_float: bool,
-    own: OwnImport,
+    module: IRModule, path: Path, aims: Aims, sensed: tuple[Declared, Layout], in_float: bool, own: OwnImport
 ) -> Loaded:
     """The network as stored in the file, or quantised."""
     name, calibration = name_of(path), aims.calibration

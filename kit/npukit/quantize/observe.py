@@ -31,6 +31,10 @@ class ObservedRange:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, values: np.ndarray) -> ObservedRange:
+        return cls(float(values.min()), float(values.max()))
+
     def joined(self, other: ObservedRange) -> ObservedRange:
         return ObservedRange(min(self.low, other.low), max(self.high, other.high))
 
@@ -77,7 +81,7 @@ def extremes(runs: Iterator[list[np.ndarray]], names: Sequence[str]) -> list[Obs
     variables, each layer after its sources."""
     seen: list[ObservedRange] = []
     for values in runs:
-        now = [ObservedRange(float(value.min()), float(value.max())) for value in values]
+        now = list(map(ObservedRange.of, values))
         wrong = next((name for name, each in zip(names, now, strict=True) if isnan(each.low)), None)
         if wrong is not None:
             raise NpukitError(

@@ -6,14 +6,14 @@ saturate in int8 without harm, and the range stays short.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from npukit.quantize.function import outputs, variables
+from npukit.quantize.function import outputs
 from npukit.quantize.points import Points
 
 
@@ -34,24 +34,15 @@ def plateaus(points: Points, runs: Iterator[list[np.ndarray]]) -> dict[Any, floa
 
 def _functions(points: Points) -> Iterator[tuple[Any, Any]]:
     """Each quantised result read by functions of single numbers alone, with each of the functions' results."""
-    readers: Mapping[Any, Sequence[Any]] = _readers(points)
     for source in points.in_order():
         found, todo = dict[Any, None](), [source]
         while todo:
-            inner = [each for each in readers.get(todo.pop(), ()) if each not in found]
+            inner = [each for each in points.readers.get(todo.pop(), ()) if each not in found]
             found |= dict.fromkeys(inner)
             todo += [each for each in inner if each not in points.quantised]
         ends = {*outputs(points.module)}
         if found and source not in ends and all(points.leaf(each).same_as(source) for each in found):
             yield from ((source, each) for each in found if each in points.quantised)
-
-
-def _readers(points: Points) -> dict[Any, list[Any]]:
-    readers = dict[Any, list[Any]]()
-    for variable, value in points.values.items():
-        for read in variables(value):
-            readers.setdefault(read, []).append(variable)
-    return readers
 
 
 @dataclass

@@ -10,11 +10,11 @@ import numpy as np
 from tvm import relax
 from tvm.ir import IRModule
 
-from npukit.net.importer.expressions import callee, dtype_of, operands
+from npukit.net.importer.expressions import bindings, callee, dtype_of, operands
 from npukit.net.importer.movement import MOVEMENTS
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES
 from npukit.quantize.canonical import is_bias
-from npukit.quantize.function import bindings, constant, count_reads, outputs, parameters, variables
+from npukit.quantize.function import constant, count_reads, outputs, parameters, variables
 from npukit.quantize.scales import Quantizer, unchanged
 
 REARRANGEMENTS = ("expand_dims", "flatten", "nn.batch_flatten", "permute_dims", "reshape", "squeeze")
@@ -42,6 +42,15 @@ class Points:
     @cached_property
     def values(self) -> dict[Any, Any]:
         return dict(bindings(self.module))
+
+    @cached_property
+    def readers(self) -> dict[Any, list[Any]]:
+        """The variables computed from each variable."""
+        readers = dict[Any, list[Any]]()
+        for variable, value in self.values.items():
+            for read in variables(value):
+                readers.setdefault(read, []).append(variable)
+        return readers
 
     @cached_property
     def _reads(self) -> Any:

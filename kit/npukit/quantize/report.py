@@ -36,9 +36,7 @@ class Layer:
 
     def real(self, net: Net, integers: np.ndarray) -> np.ndarray:
         """The real numbers of the result, with a leading axis of cases."""
-        given = self._quantization(net)
-        turned = integers.transpose(0, *(axis + 1 for axis in self.axes)).astype(np.float64)
-        real = (turned - given.zero_point) * given.scale
+        real = self._quantization(net).real(integers.transpose(0, *(axis + 1 for axis in self.axes)))
         return real if self.factors is None else real * self.factors
 
     def integers(self, net: Net, real: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,68 +19,53 @@ from npukit.quantize.floors import NO_FLOORS, Floors
 from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
 from npukit.quantize.points import Points
 from npukit.quantize.scales import integers, least_scales, of_constant, of_weights
-from npukit.quantize.spread import NO_FACTORS, Factors
+from npukit.quantize.spread import Factors
 from npukit.quantize.wide import NOTHING_WIDE, Wide, in_bytes, products
 
 operators: Any = relax.op
 
 
-@dataclass(frozen=True)
-class QdqModule:
-    """`integers`: the integer variable of each quantised variable."""
-
-    module: IRModule
-    integers: Mapping[Any, Any]
-
-
-def rewrite(
-    points: Points,
-    chosen: Mapping[Any, Quantization],
-    lowest: Floors = NO_FLOORS,
-    kept: Collection[Any] = (),
-    factors: Factors = NO_FACTORS,
-    wide: Wide = NOTHING_WIDE,
-    ends: Collection[Any] = (),
-) -> QdqModule:
-    """The module in QDQ form, with constants from their floors upwards. Results in `kept` are computed in float, and
-    passed on in float among each other.
+@dataclass
+class QdqRewriting:
+    """A module in QDQ form, in making, with constants from their floors upwards. Results in `kept` are computed in
+    float, and passed on in float among each other.
 
     Results are divided by the `factors` of their channels before quantisation. A dense layer's result is divided
     through the layer's weights and multiplied after reading. A float result is divided where it is quantised, and the
     weights of its readers are multiplied. Dense layers read `wide` results as two bytes. Results in `ends` are
     not quantised.
+
+    `real`: variables before quantisation. `read`: expressions for other ops. `integers`: the integer variable of each
+    quantised variable.
     """
-    inside = {points.inside(variable): each for variable, each in factors.items()}
-    factors_inside = {**factors, **inside}
-    return QdqRewriting(points, chosen, lowest, frozenset(kept), factors, factors_inside, wide, frozenset(ends)).done()
-
-
-@dataclass
-class QdqRewriting:
-    """`main` in QDQ form, in making. `real`: variables before quantisation. `read`: expressions for other ops."""
 
     points: Points
     chosen: Mapping[Any, Quantization]
     lowest: Floors = NO_FLOORS
     kept: frozenset[Any] = frozenset()
     factors: Factors = field(default_factory=dict)
-    divided: Factors = field(default_factory=dict)
-    """The factors of results, and of products before their biases."""
     wide: Wide = NOTHING_WIDE
     ends: frozenset[Any] = frozenset()
     real: dict[Any, Any] = field(default_factory=dict)
     read: dict[Any, Any] = field(default_factory=dict)
     integers: dict[Any, Any] = field(default_factory=dict)
 
-    def done(self) -> QdqModule:
-        module = self.points.module
-        ends = outputs(module)
+    @cached_property
+    def divided(self) -> Factors:
+        """The factors of results, and of products before their biases."""
+        inside = {self.points.inside(variable): each for variable, each in self.factors.items()}
+        return {**self.factors, **inside}
+
+    @cached_property
+    def module(self) -> IRModule:
+        """`main` in QDQ form."""
+        ends = outputs(self.points.module)
 
         def results(builder: relax.BlockBuilder) -> list[Any]:
             self.take_inputs(builder)
             return [self.read.get(end, end) for end in ends]
 
-        return QdqModule(rewritten(module, self.emit, results), self.integers)
+        return rewritten(self.points.module, self.emit, results)
 
     def take_inputs(self, builder: relax.BlockBuilder) -> None:
         """Quantises the parameters before everything else."""

@@ -171,11 +171,6 @@ def _rounded(values: np.ndarray, steps: np.ndarray, ends: Ends) -> np.ndarray:
     return np.clip(np.rint(values / steps), *ends) * steps
 
 
-def decibels(rows: np.ndarray, made: np.ndarray, moments: np.ndarray) -> float:
-    """The ratio of the layer's results to their errors."""
-    return ratio(*(energy(each, moments) for each in (rows, rows - made)))
-
-
 def ratio(signal: float, error: float) -> float:
     return float(10 * np.log10(max(signal, 1e-30) / max(error, signal * 1e-15, 1e-45)))
 

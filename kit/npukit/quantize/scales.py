@@ -134,14 +134,10 @@ def least_scales(bias: np.ndarray | None, channels: int, data: Quantization) -> 
 
 
 def of_constant(value: np.ndarray) -> Quantization:
-    return of_activation(ObservedRange(float(value.min()), float(value.max())))
+    return of_activation(ObservedRange.of(value))
 
 
 def quantised(value: np.ndarray, quantization: Quantization, dtype: str = "int8") -> np.ndarray:
     """Real numbers as integers in the range of `dtype`, stored in bytes."""
-    shape = [1] * value.ndim
-    if quantization.axis is not None:
-        shape[quantization.axis] = -1
-    scales = np.array(quantization.scales).reshape(shape)
-    zero_points = np.array(quantization.zero_points).reshape(shape)
+    scales, zero_points = quantization.arrays(value.ndim)
     return np.clip(np.rint(value / scales) + zero_points, *INTEGER_RANGES[dtype]).astype(np.int8)

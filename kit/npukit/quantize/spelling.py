@@ -11,7 +11,7 @@ from tvm import relax
 from tvm.ir import IRModule
 
 from npukit.net.importer.expressions import callee, dtype_of, resolve, shape_of
-from npukit.quantize.function import constant, outputs, rewritten, substituted
+from npukit.quantize.function import changed, constant
 
 operators: Any = relax.op
 Spell = Callable[[relax.BlockBuilder, Any], Any]
@@ -20,15 +20,14 @@ Spell = Callable[[relax.BlockBuilder, Any], Any]
 
 def respelled(module: IRModule) -> IRModule:
     """The same function in ops with an int8 form, where a replacement is known."""
-    known: dict[Any, Any] = {}
 
-    def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
-        if not isinstance(value, relax.Tuple):
-            call = builder.normalize(substituted(value, known))
-            spelled = SPELLINGS[callee(call)](builder, call) if callee(call) in SPELLINGS else None
-            known[variable] = builder.emit(call if spelled is None else spelled, variable.name)
+    def change(builder: relax.BlockBuilder, variable: Any, value: Any) -> Any:
+        del variable
+        call = builder.normalize(value)
+        spelled = SPELLINGS[callee(call)](builder, call) if callee(call) in SPELLINGS else None
+        return call if spelled is None else spelled
 
-    return rewritten(module, emit, lambda _: [known.get(output, output) for output in outputs(module)])
+    return changed(module, change)[0]
 
 
 def _conv1d(builder: relax.BlockBuilder, call: Any) -> Any:

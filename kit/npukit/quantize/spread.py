@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from npukit.quantize.function import outputs, variables
 from npukit.quantize.observe import ObservedRange
 from npukit.quantize.points import Points
 
-LEAST = 2.0**-8
+_LEAST = 2.0**-8
 """Least factor of a channel, relative to the largest channel."""
 
 FEW_NUMBERS, TAIL = 1024, 3
@@ -28,7 +27,6 @@ channel of few large numbers."""
 
 Factors = Mapping[Any, np.ndarray]
 """Factors of the channels of results, at most 1. Results are divided by their factors before quantisation."""
-NO_FACTORS: Factors = MappingProxyType({})
 
 
 def read_in_float(points: Points, kept: Collection[Any]) -> list[Any]:
@@ -66,8 +64,8 @@ def dense_input(points: Points, variable: Any) -> Any:
 def spread(peaks: Mapping[Any, np.ndarray], shared: Collection[Any]) -> tuple[Factors, dict[Any, ObservedRange]]:
     """The factors, and the ranges of the divided results. `peaks`: largest magnitude of each channel. Results in
     `shared` get the square root of the factors, because weights absorb the other half of the difference."""
-    largest = {variable: max(float(peak.max()), LEAST) for variable, peak in peaks.items()}
-    factors = {variable: np.maximum(peak / largest[variable], LEAST) for variable, peak in peaks.items()}
+    largest = {variable: max(float(peak.max()), _LEAST) for variable, peak in peaks.items()}
+    factors = {variable: np.maximum(peak / largest[variable], _LEAST) for variable, peak in peaks.items()}
     factors |= {variable: np.sqrt(factors[variable]) for variable in shared}
     return factors, {variable: ObservedRange(-end, end).steady for variable, end in largest.items()}
 

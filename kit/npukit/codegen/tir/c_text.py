@@ -18,7 +18,7 @@ _DECLARATION = re.compile(r"\w+ (?:\w+(?:\[\d+\])?|\*\w+ = \(.*\)\(work \+ \d+\)
 _RETURN = re.compile(r"return (.*);")
 _ASSIGNMENT = re.compile(r"((?:\w+ )?\w+(?:\[.*\])?) = (.*);")
 
-LINE = 120
+_LINE = 120
 
 
 def wrapped(text: str) -> str:
@@ -26,10 +26,10 @@ def wrapped(text: str) -> str:
 
     def wrap(line: str) -> str:
         indent = line[: len(line) - len(line.lstrip())]
-        wrapper = textwrap.TextWrapper(LINE, indent, indent + "    ", break_long_words=False, break_on_hyphens=False)
+        wrapper = textwrap.TextWrapper(_LINE, indent, indent + "    ", break_long_words=False, break_on_hyphens=False)
         return wrapper.fill(line.strip())
 
-    return "\n".join(wrap(line) if len(line) > LINE else line for line in text.splitlines())
+    return "\n".join(wrap(line) if len(line) > _LINE else line for line in text.splitlines())
 
 
 def function_bodies(source: str, symbols: Symbols = lambda name, offset: None) -> dict[str, str]:

@@ -172,9 +172,9 @@ def give(value: Expr) -> None:
     builder.Return(value)
 
 
-def call(function: str, *arguments: Expr, result: str = "int32") -> Expr:
+def call(function: str, *arguments: Expr) -> Expr:
     """A call of a C function by name: TIR's call_extern."""
-    return script.call_extern(result, function, *arguments)
+    return script.call_extern("int32", function, *arguments)
 
 
 def do(expression: Expr) -> None:

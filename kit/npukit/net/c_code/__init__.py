@@ -1,1 +1,1 @@
-"""C of ops that are none of the other kinds: its functions, its templates, their tables."""
+"""C of ops without a kind of their own: functions, templates, tables."""

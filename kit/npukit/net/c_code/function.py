@@ -1,4 +1,4 @@
-"""The C function of a `tvm_code` op: its parameters, its tokens, and its text from `templates/ops` or the user."""
+"""The C function of a `tvm_code` op: parameters, tokens, and text from `templates/ops` or the user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CYCLES = """
     log10f 767 log1pf 831 log2f 765 logf 767 nearbyintf 21 powf 912 rintf 21 roundf 36 sinf 388 sinhf 299 sqrtf
     14 tanf 518 tanhf 353 truncf 14"""
 MATH: Mapping[str, int] = dict(zip(_CYCLES.split()[::2], map(int, _CYCLES.split()[1::2]), strict=True))
-"""The functions of `firmware/libm`, which the code can call, and their cycles, measured by
+"""The functions of `firmware/libm` with their cycles, measured by
 `benchmarks/core/core_predictions.py --functions`."""
 INT8_OF, INT8_OF_RATIO = "int8_of", "int8_of_ratio"
 """The functions of `firmware/libm/math.h` that round a real number, or a quotient, and add a zero point."""
@@ -31,14 +31,14 @@ _TOKEN = re.compile(
     r"|/(?![/*])|%(?![:>])|<(?![:%])|:(?!>)|\?(?!\?)|[-+*=>!&|^~;,.(){}\[\]]",
     re.ASCII,
 )
-"""A token of what TVM prints. What C reads as more than that (directives, comments, digraphs, texts) is none."""
+"""A token of C as TVM prints it. Directives, comments, digraphs and texts are no tokens."""
 _UNUSED = """alignas alignof asm auto case constexpr default do enum extern goto inline long nullptr register short
     signed sizeof static static_assert struct switch thread_local typedef typeof typeof_unqual union unsigned
     volatile"""
 _WORDS_OF_C = frozenset(_UNUSED.split())
-"""Words of C of which TVM needs none."""
+"""Words of C in no code from TVM."""
 MOST_CHARACTERS = 1 << 20
-"""Characters of an op's code; of what TVM has made of operators so far, the longest had 1,411."""
+"""Limit of an op's code. The longest code from TVM so far had 1,411 characters."""
 _CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
 
 
@@ -72,8 +72,8 @@ def math_functions(code: str) -> frozenset[str]:
 
 
 def check_code(code: str) -> None:
-    """An error if this is not made of the tokens of plain arithmetic: a net may come from a file. So nothing in it can
-    have a compiler read another file. What it does when it is run is for the sandbox to bound."""
+    """Raise an error if the code has tokens beyond plain arithmetic. A net may come from a file, and its code must not
+    make a compiler read another file. The sandbox bounds the code at run time."""
     if len(code) > MOST_CHARACTERS:
         raise NpukitError(f"its code has {len(code):,} characters; npukit takes {MOST_CHARACTERS:,}")
     place = 0
@@ -85,19 +85,19 @@ def check_code(code: str) -> None:
 
 
 Words = Mapping[str, int | float | str]
-"""The numbers, or other words, that stand for words in C that is given."""
+"""Numbers, or other words, in place of words in C text."""
 
 _PASSED = re.compile(r"/\*.*?\*/|//[^\n]*|(?<![\w.])[A-Za-z_]\w*", re.S)
 
 
 @cache
 def text_of(file: str) -> str:
-    """The C of one of `templates/ops`."""
+    """The C of a file in `templates/ops`."""
     return (data_folder("templates") / "ops" / file).read_text(encoding="utf-8")
 
 
 def body_of(text: str, words: Words) -> str:
-    """C without its comments, and with numbers for words."""
+    """The C without comments, and with numbers for words."""
     plain = _PASSED.sub(lambda found: _spelled(found[0], words), text)
     return "".join(f"{line.rstrip()}\n" for line in plain.splitlines() if line.strip())
 

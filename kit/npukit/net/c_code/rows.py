@@ -1,4 +1,4 @@
-"""Rows of C code: a loop of the code computes a row of the output in each step, so a part of the steps is a tile.
+"""Rows of C code: a loop of the code computes a row of the output in each step. Part of the steps is a tile.
 
 The importer decides from TIR, and each template states, which loop that is and what its steps read (`TvmCode.rows`).
 """
@@ -53,7 +53,7 @@ class Rows:
         return [(output.start[axis], output.stop[axis]) for axis in self.cut]
 
     def box(self, name: str, output: Box) -> Box:
-        """The box of an array that a box of the output is computed from."""
+        """The box of an array needed for a box of the output."""
         whole = Box.whole(self.shapes[name])
         starts, stops = list(whole.start), list(whole.stop)
         of_axes = zip(self.spans.get(name, ()), self.turns(output), strict=False)
@@ -63,12 +63,12 @@ class Rows:
         return Box(tuple(starts), tuple(stops))
 
     def begin(self, name: str, output: Box) -> int:
-        """The first element of an array that a box of the output is computed from."""
+        """The first element of an array needed for a box of the output."""
         shape, box = self.shapes[name], self.box(name, output)
         return sum(start * prod(shape[axis + 1 :]) for axis, start in enumerate(box.start))
 
     def along(self, name: str, axis: int) -> tuple[int, Places] | None:
-        """The axis of the output that an axis of an array follows, and the span read by each of its positions."""
+        """The axis of the output followed by an axis of an array, and the span read by each position."""
         place = axis - self.axes.get(name, 0)
         spans = self.spans.get(name, ())
         return (self.axis + place, spans[place]) if 0 <= place < len(spans) else None
@@ -82,7 +82,7 @@ class Rows:
 
 
 def rows_of(net: Net, op: Op) -> Rows | None:
-    """The rows of an op as C; None if its output cannot be divided."""
+    """The rows of an op as C; None if the output cannot be divided."""
     attributes = op.attributes
     if not isinstance(attributes, TvmCode) or not attributes.rows:
         return None
@@ -104,7 +104,7 @@ def _rows(loop: int, reads: tuple[RowReads, ...], shapes: tuple[Shape, ...], fir
 
 
 def _unite(spans: dict[str, tuple[Places, ...]], names: Sequence[str]) -> None:
-    """Give arrays of one tensor, of which memory holds one part, spans from the lowest to the highest position."""
+    """Give arrays of the same tensor, which share a part in memory, spans from the lowest to the highest position."""
     of_axes = list(zip(*(spans.pop(name, ()) for name in names), strict=False))
     united = tuple(
         tuple((min(low for low, _ in each), max(high for _, high in each)) for each in zip(*places, strict=True))
@@ -160,7 +160,7 @@ class Steps(NamedTuple):
 LOOP_CYCLES = 3
 """Cycles of the beginning of a loop, and of each turn."""
 NO_STEPS = Steps(0)
-"""The statement of C that has no loop over rows."""
+"""The statement of C without a loop over rows."""
 
 
 def stated_cycles(steps: Steps, output: Shape) -> int:
@@ -210,7 +210,7 @@ def _headers(code: str, loop: int, count: int) -> list[re.Match[str]]:
 
 
 def _fits(read: RowReads, axis: int | None, shape: Shape, positions: Sequence[int]) -> bool:
-    """True if the spans of an array lie within it, one for each of the output's positions along its axes."""
+    """True if an array contains its spans, and each position of the output along the axes has a span."""
     spans, moves = read
     sizes = shape[axis:][: len(spans)] if axis is not None else ()
     fits = len(moves) == len(positions) and len(sizes) == len(spans) <= len(positions)
@@ -252,7 +252,7 @@ def _is_alike(rows: Rows, turns: Sequence[Pair], begins: Mapping[str, int]) -> b
 
 
 def _moved(text: str, begins: Mapping[str, int]) -> str:
-    """The text with subscripts that count from elsewhere."""
+    """The text with subscripts counted from the new beginnings."""
     made, done = "", 0
     for name, begin, end in subscripts(text):
         if begins.get(name) and begin >= done:
@@ -277,7 +277,7 @@ def _closing(text: str, begin: int) -> int:
 
 
 _OF_BOX = {"anchors": 157, "centre": 53, "corners": 33}
-"""Cycles of a box without its scores, by the form of boxes."""
+"""Cycles of a box without scores, by the form of boxes."""
 
 
 def detections_steps(words: Words, form: str) -> Steps:

@@ -1,4 +1,4 @@
-"""The C in `templates/ops/signal` that has tables: of Fourier transforms, and of logarithms."""
+"""The C in `templates/ops/signal` with tables: Fourier transforms and logarithms."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ _FACTORS, _CONDITION, _FRAME = 12, 3, 11
 """Cycles of the loads of factors, of a sample that may be zero, and of the number of a row's frame."""
 
 _PARTS = 32
-"""Parts of samples of which the largest is looked for in each, at most: of 16, 32 and 64 that which makes a frame of
-`audio_preprocessor_int8.tflite` shortest on 16 PEs, at 0.3 % more than of 16 on one (`npukit fit`)."""
+"""Maximum number of parts in a search for the largest sample. Of 16, 32 and 64, 32 parts make the shortest frame of
+`audio_preprocessor_int8.tflite` on 16 PEs, and cost a single PE 0.3 % more than 16 parts (`npukit fit`)."""
 
 
 def parts_of(samples: int) -> int:
-    """The equal parts that samples are looked at in."""
+    """The number of equal parts of samples."""
     return max(parts for parts in range(1, _PARTS + 1) if samples % parts == 0)
 
 
 @dataclass(frozen=True)
 class Part:
-    """C that makes numbers of Fourier transforms of p0 and of tables, a row of `shape` in each step of its loop."""
+    """C from p0 and tables to numbers of Fourier transforms. Each step of the loop makes a row of `shape`."""
 
     code: str
     tables: tuple[np.ndarray, ...]
@@ -83,16 +83,16 @@ class Part:
 
     @property
     def steps(self) -> Steps:
-        """The loop over rows, each of which may be made of all numbers."""
+        """The loop over rows. A row may depend on all numbers."""
         return Steps(self.shape[1], alike=False, cycles=self.cycles)
 
 
 def fourier_parts(points: int, kind: str, length: int, frames: int = 1) -> dict[str, Part]:
-    """The parts, by what they are, of transforms of `frames` of `length` real numbers and zeros up to 2 `points`.
+    """The parts, by name, of transforms of `frames` of `length` real numbers, with zeros up to 2 `points`.
 
-    Each is one of half as many complex numbers, in steps of radix 4 behind one of radix 2 if need be. The first steps
-    need nothing beyond blocks of numbers that lie side by side; the others, joins, nothing beyond the numbers that lie
-    at one place of all blocks. So each part is made row by row, and PEs share it.
+    A transform has half as many complex numbers, and steps of radix 4, behind a step of radix 2 if necessary. The first
+    steps read blocks of adjacent numbers. The other steps, joins, read the numbers at the same place of all blocks.
+    Each part is computed row by row, and PEs share the rows.
     """
     steps = len(_radices(points))
     middle = (steps + 1) // 2
@@ -105,7 +105,7 @@ def fourier_parts(points: int, kind: str, length: int, frames: int = 1) -> dict[
 
 
 def _spectrum(points: int, kind: str, frames: int, columns: int) -> Part:
-    """The last part: the transform of the real numbers, of that of the complex ones."""
+    """The last part: from the transform of complex numbers to the transform of real numbers."""
     rows, angles = frames * (points + 1), -np.pi * ((np.arange(points // 2) + 1) / points + 0.5)
     words = _words(kind) | {"points": points, "rows": rows, "columns": columns, "size": points // columns}
     words |= {"column_bits": columns.bit_length() - 1, **_places(points + 1, frames)}
@@ -114,7 +114,7 @@ def _spectrum(points: int, kind: str, frames: int, columns: int) -> Part:
 
 
 def _places(rows: int, frames: int) -> dict[str, str]:
-    """The C that says which frame a row is of, and which row of this it is."""
+    """The C of a row's frame, and of the row's number in the frame."""
     several = {"FRAME": f"row / {rows}", "PLACE": f"row % {rows}"}
     return several if frames > 1 else {"FRAME": "0", "PLACE": "row"}
 
@@ -205,17 +205,17 @@ class _Steps:
         return (*(() if self.begin else (self._order(),)), *([np.concatenate(factors, axis=1)] if factors else []))
 
     def _order(self) -> np.ndarray:
-        """The first number of each turn of the first step: every fourth or second one, and so on within these."""
+        """The first number of each turn of the first step: every fourth or second number, recursively."""
         first, *steps = _radices(self.points)
         places = np.arange(self.points // first).reshape(steps).T.reshape(self.rows, -1)
         return places.astype(np.int16 if self.points < 1 << 15 else np.int32)
 
     def _turned_spans(self) -> list[int]:
-        """The spans of the steps that have factors: all but the first of all."""
+        """The spans of the steps with factors: all but the first step of the transform."""
         return self.spans()[0 if self.begin else 1 :]
 
     def _step(self, step: int) -> str:
-        """The C of a step: it takes what is given or held, and leaves it held or as the result."""
+        """The C of a step, from given or held numbers to held numbers or the result."""
         radix, span, first = self.radices[step], self.spans()[step], step == self.begin == 0
         file, depth = ("two", 1) if radix == 2 else ("first", 1) if first else ("four", 2)
         here = f"turn * {radix * span} + at" if span > 1 else f"turn * {radix}"
@@ -230,7 +230,7 @@ class _Steps:
         return body_of(text_of(f"signal/fourier_{file}.c"), words)
 
     def _given(self) -> tuple[str, str, int]:
-        """The C of where a turn of the first step begins, what it reads, and how far its numbers lie apart."""
+        """The C of the begin of a turn of the first step, the array read, and the distance of the numbers read."""
         (frame, row), radix = _places(self.rows, self.frames).values(), self.radices[0]
         if self.begin:
             return f"2 * ({frame} * {self.points} + turn * {radix * self.rows} + {row})", "p0", self.rows
@@ -238,7 +238,7 @@ class _Steps:
         return begin, "samples", self.points // radix
 
     def _read(self, source: str, place: int) -> str:
-        """A number of the source: of samples zero beyond the last one of a frame."""
+        """A number of the source. Samples beyond the end of a frame are zero."""
         if source != "samples":
             return f"{source}[from + {place}]"
         if place + 2 * (self.points // self.radices[0] - 1) < self.length:
@@ -247,7 +247,7 @@ class _Steps:
         return f"(from + {place} < {end} ? p0[from + {place}] : 0)"
 
     def _factors(self, span: int) -> dict[str, str]:
-        """The table of factors, and where those of a place in a span begin."""
+        """The table of factors, and the index of the first factor of a place in a span."""
         spans = self._turned_spans()
         begin, row = 6 * sum(each for each in spans if each < span), _places(self.rows, self.frames)["PLACE"]
         if self.begin:

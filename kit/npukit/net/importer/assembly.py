@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from npukit.net.net import Net, Op
-from npukit.net.ops import Attributes, Reshape, Transpose
+from npukit.net.ops import Attributes, Lookup, Reshape, Transpose
 from npukit.net.passes.simplify import moves_nothing, without_unread
 from npukit.net.tensor import Quantization, Tensor
 
@@ -76,42 +76,70 @@ class NetInMaking:
         self.constants[name], self._alike[content] = plain, name
         return self.tensor(name, value.shape, str(value.dtype), quantization)
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.tensors[name].shape
+
     def quantization(self, name: str) -> Quantization | None:
         return self.tensors[name].quantization
+
+    def scaled(self, name: str) -> Quantization:
+        """The quantisation of a tensor that has one."""
+        found = self.quantization(name)
+        assert found is not None
+        return found
 
     def requantify(self, name: str, quantization: Quantization) -> None:
         """Set the quantisation of a tensor found after its creation."""
         self.tensors[name] = replace(self.tensors[name], quantization=quantization)
 
-    def op(self, name: str, attributes: Attributes, inputs: tuple[str, ...], output: Tensor) -> str:
-        """Add an op with the name of its output."""
-        self.tensors[output.name] = replace(output, title=self.title)
+    def op(
+        self,
+        attributes: Attributes,
+        inputs: Sequence[str],
+        shape: tuple[int, ...],
+        dtype: str,
+        quantization: Quantization | None = None,
+        name: str = "",
+    ) -> str:
+        """Add an op and its output of the same name. Returns the name, by default a new one."""
+        name = name or self.new_name(attributes.kind)
+        self.tensors[name] = Tensor(name, shape, dtype, quantization, self.title)
         if isinstance(attributes, Reshape):
-            self._reshaped[output.name] = inputs[0]
-        self.ops.append(Op(name, attributes, inputs, (output.name,), pattern=self.pattern))
-        return output.name
+            self._reshaped[name] = inputs[0]
+        self.ops.append(Op(name, attributes, tuple(inputs), (name,), pattern=self.pattern))
+        return name
 
     def derive(self, attributes: Attributes, source: str, shape: tuple[int, ...]) -> str:
         """Add an op that moves bytes to a new tensor of the same type and quantisation."""
-        tensor, name = self.tensors[source], self.new_name(attributes.kind)
+        tensor = self.tensors[source]
         if isinstance(attributes, Reshape):
             while source in self._reshaped:
                 source = self._reshaped[source]
-        return self.op(name, attributes, (source,), Tensor(name, shape, tensor.dtype, tensor.quantization))
+        return self.op(attributes, [source], shape, tensor.dtype, tensor.quantization)
+
+    def looked_up(
+        self, view: AxesView, table: np.ndarray, dtype: str, quantization: Quantization | None = None
+    ) -> AxesView:
+        """Add a function of each element, as a table of the results."""
+        name = self.new_name(Lookup.kind)
+        inputs = view.name, self.constant(f"{name}_table", table, None)
+        return AxesView(self.op(Lookup(), inputs, self.shape(view.name), dtype, quantization, name), view.order)
 
     def relabelled(self, source: str, quantization: Quantization) -> str:
         """The same integers with another quantisation. Reshapes begin at the result, not at its source."""
-        name = self.new_name(Reshape.kind)
-        made = replace(self.tensors[source], name=name, quantization=quantization)
-        self.op(name, Reshape(), (source,), made)
+        name = self.op(Reshape(), [source], self.shape(source), self.tensors[source].dtype, quantization)
         del self._reshaped[name]
         return name
+
+    def straightened(self, view: AxesView) -> str:
+        """The tensor with its axes in the model's order in memory."""
+        return self.arranged(view, straight(len(view.order)))
 
     def arranged(self, view: AxesView, order: Order) -> str:
         """The tensor with its axes in `order` in memory. Transposed only if bytes must move."""
         if view.order == order:
             return view.name
-        shape = self.tensors[view.name].shape
+        shape = self.shape(view.name)
         axes = tuple(view.order.index(axis) for axis in order)
         moved = tuple(shape[axis] for axis in axes)
         if (view.name, axes) not in self._arranged:
@@ -122,7 +150,7 @@ class NetInMaking:
     def image(self, view: AxesView, layout: str) -> str:
         """The tensor as NHWC. One-dimensional images get a single row."""
         name = self.arranged(view, layout_order(layout))
-        shape = self.tensors[name].shape
+        shape = self.shape(name)
         return name if len(shape) == 4 else self.derive(Reshape(), name, (shape[0], 1, *shape[1:]))
 
     def net(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Net:

@@ -62,8 +62,7 @@ def _units(slopes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _as_filter(walk: Walk, site: Site, view: AxesView, slopes: np.ndarray, offsets: np.ndarray) -> AxesView:
-    source, name = walk.assembly.quantization(view.name), walk.assembly.new_name(DepthwiseConv2d.kind)
-    assert source is not None
+    source, name = walk.assembly.scaled(view.name), walk.assembly.new_name(DepthwiseConv2d.kind)
     units = _units(slopes, offsets)
     weights, biases = np.rint(slopes / units), np.rint(offsets / units)
     if np.abs(biases).max() >= 1 << 31:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from npukit.net.ops import (
     Add,
     Attributes,
     Divide,
-    Lookup,
     Maximum,
     Minimum,
     Multiply,
@@ -33,12 +33,12 @@ from npukit.net.ops import (
 from npukit.net.ops.pairs import square_factor
 from npukit.net.ops.table import SPECS
 from npukit.net.tables import EVERY, SIGMOID_OUTPUT, float_table
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization, Tensor, along
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
-IMAGE = 4
+_IMAGE = 4
 """Number of axes of an image. Images keep a convolution's axis order; other tensors prefer a dense layer's."""
 COMPARISONS = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 _HALVINGS = 10
@@ -54,12 +54,11 @@ def select(walk: Walk, site: Site) -> AxesView:
     with suppress(NpukitError):
         return lookup(walk, site)
     condition, *rest = site.core.args
-    operands = [_operand(walk, argument) for argument in rest]
-    first, second = (each and requantized(walk, each, site.quantization) for each in operands)
-    if first is None or second is None:
+    operands = _alike(walk, rest, site.quantization)
+    if operands is None:
         raise NpukitError("it chooses between tensors that are not quantised")
     chosen = walk.islands.tensor(condition, "it is a condition")
-    return walk.settled(_together(walk, site.unclipped, Select(), (chosen, first, second)), site)
+    return walk.settled(_together(walk, site.unclipped, Select(), (chosen, *operands)), site)
 
 
 def binary(walk: Walk, site: Site, kind: type[Add | Subtract | Multiply]) -> AxesView:
@@ -83,7 +82,7 @@ def square(walk: Walk, site: Site) -> AxesView:
     operands = _activations(walk, inner) if walk.as_tflite and callee(inner) == "subtract" else None
     if operands is None:
         return lookup(walk, site)
-    first, second = (quantization.scale for each in operands if (quantization := walk.assembly.quantization(each.name)))
+    first, second = (walk.assembly.scaled(each.name).scale for each in operands)
     square_factor(first, second, site.quantization.scale)
     return _together(walk, site, SquaredDifference(site.clamp), operands)
 
@@ -106,15 +105,13 @@ def compared(walk: Walk, call: Any) -> AxesView:
         given.append(found.quantization if isinstance(found, IntegerConstant) else found)
     made = _of_difference(*given)
     view = binary(walk, Site(call, made, "int8"), Subtract)
-    name, shape = walk.assembly.new_name(Lookup.kind), walk.assembly.tensors[view.name].shape
-    table = walk.assembly.constant(f"{name}_table", FUNCTIONS[callee(call)](EVERY, 0).astype(np.int8), None)
-    return AxesView(walk.assembly.op(name, Lookup(), (view.name, table), Tensor(name, shape, "bool")), view.order)
+    return walk.assembly.looked_up(view, FUNCTIONS[callee(call)](EVERY, 0).astype(np.int8), "bool")
 
 
 def _of_difference(first: Quantization, second: Quantization) -> Quantization:
     """A quantisation in which the difference of any two numbers keeps its sign."""
     least, op, spec = min(first.scale, second.scale), Op("y", Subtract(), ("a", "b"), ("y",)), SPECS[Subtract.kind]
-    real = [(EVERY - each.zero_point) * each.scale for each in (first, second)]
+    real = [each.real(EVERY) for each in (first, second)]
     wanted = np.sign(np.rint((real[0][:, None] - real[1]) / (_EQUAL * least)))
     values = np.broadcast_arrays(EVERY[:, None], EVERY)
     for halvings in range(_HALVINGS):
@@ -129,11 +126,17 @@ def _of_difference(first: Quantization, second: Quantization) -> Quantization:
 
 def _limit(walk: Walk, site: Site, kind: type[Minimum | Maximum]) -> AxesView:
     """Import a binary op whose operands are first requantised to the output's quantisation."""
-    operands = [_operand(walk, argument) for argument in site.core.args]
-    first, second = (operand and requantized(walk, operand, site.quantization) for operand in operands)
-    if first is None or second is None:
+    operands = _alike(walk, site.core.args, site.quantization)
+    if operands is None:
         return lookup(walk, site)
-    return walk.settled(_together(walk, site.unclipped, kind(), (first, second)), site)
+    return walk.settled(_together(walk, site.unclipped, kind(), operands), site)
+
+
+def _alike(walk: Walk, arguments: Sequence[Any], wanted: Quantization) -> tuple[Operand, Operand] | None:
+    """Two operands with one quantisation; None if one of them is not quantised."""
+    operands = [_operand(walk, argument) for argument in arguments]
+    first, second = (operand and requantized(walk, operand, wanted) for operand in operands)
+    return (first, second) if first and second else None
 
 
 def requantized(walk: Walk, operand: Operand, wanted: Quantization) -> Operand:
@@ -153,7 +156,7 @@ def _together(walk: Walk, site: Site, attributes: Attributes, operands: tuple[Op
     """Add the op with all operands in a common memory order."""
     rank, name = len(site.shape), walk.assembly.new_name(attributes.kind)
     orders = [o.order for o in operands if isinstance(o, AxesView) and len(o.order) == rank]
-    order = straight(rank) if straight(rank) in orders and rank != IMAGE else next(iter(orders), straight(rank))
+    order = straight(rank) if straight(rank) in orders and rank != _IMAGE else next(iter(orders), straight(rank))
     inputs = [_placed(walk, operand, order, f"{name}_constant") for operand in operands]
     return walk.add(site, attributes, inputs, order, name)
 
@@ -164,8 +167,8 @@ def _placed(walk: Walk, operand: Operand, order: Order, name: str) -> str:
         value = operand.value.reshape((1,) * (rank - operand.value.ndim) + operand.value.shape)
         return walk.assembly.constant(name, value.transpose(order), operand.quantization)
     if len(operand.order) < rank:
-        flat = walk.assembly.arranged(operand, straight(len(operand.order)))
-        shape = walk.assembly.tensors[flat].shape
+        flat = walk.assembly.straightened(operand)
+        shape = walk.assembly.shape(flat)
         full = walk.assembly.derive(Reshape(), flat, (1,) * (rank - len(shape)) + shape)
         operand = AxesView(full, straight(rank))
     return walk.assembly.arranged(operand, order)
@@ -174,12 +177,11 @@ def _placed(walk: Walk, operand: Operand, order: Order, name: str) -> str:
 def prelu(walk: Walk, site: Site) -> AxesView:
     """Import a PReLU. Relax's slopes lie along one axis. Slopes in float make tables."""
     view, slopes = walk.activation(site.core.args[0]), walk.constant(site.core.args[1])
-    axis, rank = int(site.core.attrs.axis) % len(site.shape), len(site.shape)
+    axis = int(site.core.attrs.axis) % len(site.shape)
     if slopes is None:
         return _of_float_slopes(walk, site, view, axis)
-    shape = [slopes.value.size if place == axis else 1 for place in range(rank)]
-    along = IntegerConstant(slopes.value.reshape(shape), slopes.quantization)
-    return walk.settled(_together(walk, site.unclipped, Prelu(), (view, along)), site)
+    held = IntegerConstant(along(slopes.value, len(site.shape), axis), slopes.quantization)
+    return walk.settled(_together(walk, site.unclipped, Prelu(), (view, held)), site)
 
 
 def _of_float_slopes(walk: Walk, site: Site, view: AxesView, axis: int) -> AxesView:
@@ -189,9 +191,9 @@ def _of_float_slopes(walk: Walk, site: Site, view: AxesView, axis: int) -> AxesV
     if slopes.size == 1:
         table = float_table(lambda real: np.where(real < 0, real * slopes.item(), real), source, site.quantization)
         return tabulated(walk, site, view, np.clip(table, *site.clamp))
-    real = ((EVERY - source.zero_point) * source.scale).reshape(-1, *(1,) * len(site.shape))
-    along = slopes.reshape([-1 if place == axis else 1 for place in range(len(site.shape))])
-    return filtered(walk, site, view, np.where(real < 0, real * along, real))
+    real = source.real(EVERY).reshape(-1, *(1,) * len(site.shape))
+    sloped = real * along(slopes, len(site.shape), axis)
+    return filtered(walk, site, view, np.where(real < 0, sloped, real))
 
 
 def softmax(walk: Walk, site: Site) -> AxesView:

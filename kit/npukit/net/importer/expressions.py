@@ -102,7 +102,7 @@ def constant_value(expression: Any, definitions: Definitions) -> np.ndarray | No
         return None
     value = cast(Any, found).value.numpy()
     for move in moves:
-        value = value.transpose(_axes(move)) if callee(move) == "permute_dims" else value.reshape(shape_of(move))
+        value = value.transpose(axes_of(move)) if callee(move) == "permute_dims" else value.reshape(shape_of(move))
     return value
 
 
@@ -141,13 +141,23 @@ def operands(value: Any) -> Iterator[Any]:
         yield value
 
 
+def bindings(module: Any) -> list[tuple[Any, Any]]:
+    """Variable and value of each binding of `main`, in order."""
+    return [(binding.var, binding.value) for block in module["main"].body.blocks for binding in block.bindings]
+
+
 def reads_of(module: Any) -> Counter[Any]:
     """The number of reads of each variable of `main`, including reads by the function's result."""
-    main: Any = module["main"]
-    values = [binding.value for block in main.body.blocks for binding in block.bindings]
-    return Counter(
-        operand for value in (*values, main.body.body) for operand in operands(value) if isinstance(operand, relax.Var)
-    )
+    values = *(value for _, value in bindings(module)), module["main"].body.body
+    return Counter(operand for value in values for operand in operands(value) if isinstance(operand, relax.Var))
+
+
+def split_span(split: Any, part: int) -> tuple[int, int, int]:
+    """The axis along which a split cuts, and the begin and the end of one of its parts."""
+    axis = int(split.attrs.axis) % len(shape_of(split.args[0]))
+    sizes = [int(each.shape[axis]) for each in split.ty.fields]
+    begin = sum(sizes[:part])
+    return axis, begin, begin + sizes[part]
 
 
 def before_dequantize(argument: Any) -> Any:
@@ -169,11 +179,7 @@ class IntegerConstant:
 
     @property
     def real(self) -> np.ndarray:
-        given, shape = self.quantization, [1] * self.value.ndim
-        if given.axis is not None:
-            shape[given.axis] = -1
-        zero_points, scales = (np.array(field).reshape(shape) for field in (given.zero_points, given.scales))
-        return (self.value - zero_points) * scales
+        return self.quantization.real(self.value)
 
 
 def quantization_of(call: Any, definitions: Definitions) -> Quantization:
@@ -199,7 +205,7 @@ def integer_constant(expression: Any, definitions: Definitions) -> IntegerConsta
         if constant is None:
             break
         permuted = callee(move) == "permute_dims"
-        constant = constant.transposed(_axes(move)) if permuted else _reshaped(constant, shape_of(move))
+        constant = constant.transposed(axes_of(move)) if permuted else _reshaped(constant, shape_of(move))
     return constant
 
 
@@ -215,16 +221,11 @@ def _dequantized(call: Any, definitions: Definitions) -> IntegerConstant | None:
 
 def _quantized(real: np.ndarray, quantization: Quantization, dtype: str) -> np.ndarray:
     """A float weight quantised like ONNX's QuantizeLinear."""
-    shape = [1] * real.ndim
-    if quantization.axis is not None:
-        shape[quantization.axis] = -1
-    scales = np.array(quantization.scales, np.float32).reshape(shape)
-    integers = np.rint(real / scales) + np.array(quantization.zero_points).reshape(shape)
-    limits = np.iinfo(np.dtype(dtype))
-    return np.clip(integers, limits.min, limits.max).astype(dtype)
+    (scales, zero_points), limits = quantization.arrays(real.ndim), np.iinfo(np.dtype(dtype))
+    return np.clip(np.rint(real / scales.astype(np.float32)) + zero_points, limits.min, limits.max).astype(dtype)
 
 
-def _axes(call: Any) -> list[int]:
+def axes_of(call: Any) -> list[int]:
     """The axes of a transposition. By default, all axes reversed."""
     rank = len(shape_of(call))
     return [int(axis) % rank for axis in call.attrs.axes] if call.attrs.axes is not None else list(range(rank))[::-1]

@@ -13,9 +13,9 @@ from tvm.ir import Call, Op, make_node
 
 from npukit.net.c_code.function import Words, body_of
 from npukit.net.c_code.rows import NO_STEPS, Steps
-from npukit.net.importer.expressions import callee
+from npukit.net.importer.expressions import bindings, callee
 
-OPERATOR = "call_dps_packed"
+_OPERATOR = "call_dps_packed"
 CYCLES_PER_ELEMENT = 10
 """Predicted cycles of a user's C per element of its inputs and its result."""
 make_call: Any = Call
@@ -41,14 +41,14 @@ def call_of(
     told = {"what": name, "code": body_of(text, {**sizes, **(words or {})}), "work_bytes": work_bytes}
     attributes = make_node("ir.DictAttrs", **told, steps=json.dumps(steps))
     function = extern(re.sub(r"\W", "_", name))
-    return make_call(Op.get(f"relax.{OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
+    return make_call(Op.get(f"relax.{_OPERATOR}"), [function, relax.Tuple(list(operands))], attributes, [result])
 
 
 def is_given(value: Any) -> bool:
     """True for an op given as C code."""
-    return callee(value) == OPERATOR and value.attrs is not None
+    return callee(value) == _OPERATOR and value.attrs is not None
 
 
 def has_given(module: Any) -> bool:
     """True if the module has an op given as C code."""
-    return any(is_given(binding.value) for block in module["main"].body.blocks for binding in block.bindings)
+    return any(is_given(value) for _, value in bindings(module))

@@ -37,6 +37,7 @@ from npukit.net.importer.expressions import (
     quantization_of,
     resolve,
     shape_of,
+    split_span,
 )
 from npukit.net.importer.few_rows import REDUCTIONS, RowSteps
 from npukit.net.importer.given import is_given
@@ -45,7 +46,7 @@ from npukit.net.importer.lowering import ISLAND, code_of
 from npukit.net.importer.movement import RESHAPES, picked
 from npukit.net.importer.unary import FUNCTIONS, WITH_ATTRIBUTES, condition
 from npukit.net.ops import Reshape, TvmCode
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -54,14 +55,7 @@ operators: Any = relax.op
 make_call: Any = Call
 tensor_type: Any = relax.TensorType
 
-SIMPLE = frozenset(
-    (
-        *FUNCTIONS,
-        *WITH_ATTRIBUTES,
-        *RESHAPES,
-        *("permute_dims", "dequantize", "quantize", "flip"),
-    )
-)
+SIMPLE = frozenset((*FUNCTIONS, *WITH_ATTRIBUTES, *RESHAPES, "permute_dims", "dequantize", "quantize", "flip"))
 """Cheap operators whose result has one number for each number of an operand."""
 
 ANYWHERE = SIMPLE - {*RESHAPES, "permute_dims", "flip"}
@@ -191,38 +185,35 @@ class Islands:
     def _copied(self, value: Any) -> AxesView:
         """Add an op that copies a constant to an output of the model. An op reads at least one activation: the first
         input, which has no effect."""
-        name, (first, *_) = self.walk.assembly.new_name("copy"), self.module["main"].params
-        source = self.walk.assembly.constant(f"{name}_constant", value.value.numpy(), None)
-        output = Tensor(name, shape_of(value), dtype_of(value))
-        size = prod(output.shape)
+        assembly, (first, *_), shape = self.walk.assembly, self.module["main"].params, shape_of(value)
+        name, size = assembly.new_name("copy"), prod(shape)
+        source = assembly.constant(f"{name}_constant", value.value.numpy(), None)
         code = f"(void)p0;\nfor (int32_t at = 0; at < {size}; ++at) {{\n    output[at] = p1[at];\n}}\n"
         attributes = TvmCode("copy", code, 0, COPIED, cycles=8 * size, given=True)
         read = self.walk.views[first].name, source
-        return AxesView(self.walk.assembly.op(name, attributes, read, output), straight(len(output.shape)))
+        return AxesView(assembly.op(attributes, read, shape, dtype_of(value), name=name), straight(len(shape)))
 
     def _given(self, call: Any) -> AxesView:
         """Add an op given as C code."""
-        assembly, told = self.walk.assembly, call.attrs
+        assembly, told, shape = self.walk.assembly, call.attrs, shape_of(call)
         name = assembly.new_name(_plain(told["what"]))
         given = enumerate(call.args[1].fields)
         operands = [self._operand(each, f"{name}_constant_{place}") for place, each in given]
-        output = Tensor(name, shape_of(call), dtype_of(call))
         steps = Steps(*json.loads(told["steps"]))
-        rows = stated_rows(steps, output.shape, [assembly.tensors[each].shape for each in operands])
+        rows = stated_rows(steps, shape, list(map(assembly.shape, operands)))
         code, work_bytes = told["code"], int(told["work_bytes"])
-        cycles = stated_cycles(steps, output.shape)
+        cycles = stated_cycles(steps, shape)
         attributes = TvmCode(
             told["what"], code, work_bytes, GIVEN, cycles=cycles, given=True, loop=steps.loop, rows=rows
         )
-        return AxesView(assembly.op(name, attributes, tuple(operands), output), straight(len(output.shape)))
+        return AxesView(assembly.op(attributes, operands, shape, dtype_of(call), name=name), straight(len(shape)))
 
     def _operand(self, expression: Any, name: str) -> str:
         """The tensor of an operand of an op given as C code. `name`: name for a constant."""
         value: Any = resolve(expression, self.walk.definitions)
         if isinstance(value, Constant):
             return self.walk.assembly.constant(name, cast(Any, value).value.numpy(), None)
-        view = self._tensors[self.variable(expression)]
-        return self.walk.assembly.arranged(view, straight(len(view.order)))
+        return self.walk.assembly.straightened(self._tensors[self.variable(expression)])
 
     def _held(self, variable: Any) -> AxesView | None:
         """The existing view of a variable, checked to have the model's type."""
@@ -246,8 +237,8 @@ class Islands:
     def _reshaped(self, call: Any, source: AxesView) -> AxesView:
         """The same bytes with another shape."""
         assembly = self.walk.assembly
-        flat = assembly.arranged(source, straight(len(source.order)))
-        return AxesView(assembly.derive(Reshape(), flat, shape_of(call)), straight(len(shape_of(call))))
+        made = assembly.derive(Reshape(), assembly.straightened(source), shape_of(call))
+        return AxesView(made, straight(len(shape_of(call))))
 
     def variable(self, expression: Any) -> Any:
         """The first variable bound to an expression, behind its aliases. A function of few rows becomes steps."""
@@ -310,10 +301,8 @@ class _Island:
             return self._constant(value)
         view = self._integers(expression)
         if view is not None:
-            quantization = walk.assembly.quantization(view.name)
-            assert quantization is not None
-            shape = shape_of(expression)
-            return self._real(self.activation(view, shape, "int8"), quantization, "int8")
+            integers = self.activation(view, shape_of(expression), "int8")
+            return self._real(integers, walk.assembly.scaled(view.name), "int8")
         if callee(value) == "dequantize":
             return self._dequantized(value)
         if is_given(value) or walk.view(expression) is not None or not isinstance(value, Call | relax.TupleGetItem):
@@ -358,7 +347,7 @@ class _Island:
         if moved is not None:
             return self._real(self.parameter(moved.value, moved.quantization), moved.quantization, moved.value.dtype)
         inside = len(self.names) < MOST_OPERATORS and self.islands.belongs(reader, argument, free=self._free)
-        if inside or self._is_dequantized(argument):
+        if inside or callee(value) == "dequantize" or self._integers(argument) is not None:
             return self.inside(argument)
         if isinstance(value, relax.Tuple):
             return self.argument(reader, value)
@@ -372,10 +361,8 @@ class _Island:
         if callee(whole) != "split":
             return relax.TupleGetItem(self._call(whole), value.index)
         self.runs("split")
-        source, axis = self.argument(whole, whole.args[0]), int(whole.attrs.axis) % len(shape_of(whole.args[0]))
-        sizes = [int(part.shape[axis]) for part in whole.ty.fields]
-        begin = sum(sizes[: value.index])
-        return operators.strided_slice(source, [axis], [begin], [begin + sizes[value.index]])
+        axis, begin, end = split_span(whole, value.index)
+        return operators.strided_slice(self.argument(whole, whole.args[0]), [axis], [begin], [end])
 
     def _integers(self, expression: Any) -> AxesView | None:
         """The int8 tensor behind an expression, seen through moves. None if there is none."""
@@ -383,10 +370,6 @@ class _Island:
             return self.islands.walk.operand(expression)
         except NpukitError:
             return None
-
-    def _is_dequantized(self, expression: Any) -> bool:
-        value = resolve(expression, self.islands.walk.definitions)
-        return callee(value) == "dequantize" or self._integers(expression) is not None
 
     def _dequantized(self, call: Any) -> Any:
         """A dequantize inside the island, of any integer type."""
@@ -484,8 +467,7 @@ class _Island:
         work = code.work_bytes if re.search(r"\bwork\b", code.body) else 0
         names = " ".join(reversed(self.names))
         attributes = TvmCode(names, code.body, work, self.why, self.macs, code.cycles, loop=code.loop, rows=code.rows)
-        output = Tensor(name, shape, dtype, quantization)
-        made = assembly.op(name, attributes, (*dict.fromkeys(operands), *constants), output)
+        made = assembly.op(attributes, [*dict.fromkeys(operands), *constants], shape, dtype, quantization, name)
         return AxesView(made, order if order else straight(len(shape)))
 
     def _module(self, result: Any, operands: Sequence[str], order: Order, orders: Sequence[Order]) -> tuple[Any, Any]:

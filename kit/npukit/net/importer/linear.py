@@ -28,7 +28,7 @@ from npukit.net.ops import (
     Sums,
     TransposeConv2d,
 )
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -77,8 +77,7 @@ def matmul(walk: Walk, site: Site, bias: Any = None) -> AxesView:
         return _product(walk, site, bias)
     if weights.value.ndim != 2:
         raise NpukitError("it multiplies by a constant of more than two axes, which npukit does not compute yet")
-    view = walk.activation(data)
-    name = walk.assembly.arranged(view, straight(len(view.order)))
+    name = walk.assembly.straightened(walk.activation(data))
     out_by_in = _ordered(symmetric(weights), "IO", "OI")
     return _linear(walk, site, Dense(site.clamp), name, out_by_in, bias, straight(len(site.shape)))
 
@@ -97,11 +96,10 @@ def _product(walk: Walk, site: Site, bias: Any) -> AxesView:
     first, second = (walk.activation(argument) for argument in site.core.args)
     names = [_matrix(walk, first, lambda size: (1, size)), _matrix(walk, second, lambda size: (size, 1))]
     names = _as_images(walk, names)
-    shapes = [walk.assembly.tensors[name].shape for name in names]
+    shapes = [walk.assembly.shape(name) for name in names]
     leading = np.broadcast_shapes(*(shape[:-2] for shape in shapes))
     output = (*leading, shapes[0][-2], shapes[1][-1])
-    made = Tensor(walk.assembly.new_name(Matmul.kind), output, site.dtype, site.quantization)
-    product = walk.assembly.op(made.name, Matmul(site.clamp), tuple(names), made)
+    product = walk.assembly.op(Matmul(site.clamp), names, output, site.dtype, site.quantization)
     if output != site.shape:
         product = walk.assembly.derive(Reshape(), product, site.shape)
     return AxesView(product, straight(len(site.shape)))
@@ -109,17 +107,17 @@ def _product(walk: Walk, site: Site, bias: Any) -> AxesView:
 
 def _matrix(walk: Walk, view: AxesView, vector: Callable[[int], tuple[int, int]]) -> str:
     """An operand of a product as a matrix. `vector`: function from a vector's size to its matrix shape."""
-    name = walk.assembly.arranged(view, straight(len(view.order)))
-    shape = walk.assembly.tensors[name].shape
+    name = walk.assembly.straightened(view)
+    shape = walk.assembly.shape(name)
     return name if len(shape) > 1 else walk.assembly.derive(Reshape(), name, vector(*shape))
 
 
 def _as_images(walk: Walk, names: list[str]) -> list[str]:
     """Operands with equal leading axes, reshaped to one image of matrices. PEs can then share all matrices."""
-    (*leading, _, _), (*others, _, _) = (walk.assembly.tensors[name].shape for name in names)
+    (*leading, _, _), (*others, _, _) = map(walk.assembly.shape, names)
     if leading != others or leading[:-1] == [1] or prod(leading) == 1:
         return names
-    matrices = (walk.assembly.tensors[name].shape[-2:] for name in names)
+    matrices = (walk.assembly.shape(name)[-2:] for name in names)
     shapes = [(1, prod(leading), *matrix) for matrix in matrices]
     return [walk.assembly.derive(Reshape(), name, shape) for name, shape in zip(names, shapes, strict=True)]
 
@@ -136,8 +134,7 @@ def in_sums(walk: Walk, call: Any) -> tuple[AxesView, Quantization] | None:
     if integers is None or weights is None or weights.value.ndim != SUMMED[callee(call)]:
         return None
     weights = symmetric(weights)
-    source, view = walk.assembly.quantization(integers.name), _summed(walk, call, integers, weights)
-    assert source is not None
+    source, view = walk.assembly.scaled(integers.name), _summed(walk, call, integers, weights)
     scales, channels = tuple(source.scale * scale for scale in weights.quantization.scales), view.order[-1]
     return view, Quantization(scales, (0,) * len(scales), channels if len(scales) > 1 else None)
 
@@ -196,12 +193,12 @@ SUMMED = {"matmul": 2, "nn.conv1d": 3, "nn.conv2d": 4}
 
 
 def _sums(walk: Walk, kind: Sums, data: str, weights: IntegerConstant, shape: tuple[int, ...]) -> str:
-    groups = walk.assembly.tensors[data].shape[-1] // weights.value.shape[-1]
+    groups = walk.assembly.shape(data)[-1] // weights.value.shape[-1]
     data, weights = in_int8(walk, data, weights)
     held = IntegerConstant(weights.value, Quantization((1.0,), (0,)))
     name = walk.assembly.new_name(Sums.kind)
     inputs = LayerOperands(data, held, None).inputs(walk, name)
-    return walk.assembly.op(name, replace(kind, groups=groups), inputs, Tensor(name, shape, "int32"))
+    return walk.assembly.op(replace(kind, groups=groups), inputs, shape, "int32", name=name)
 
 
 def _linear(
@@ -250,9 +247,7 @@ def _ordered(weights: IntegerConstant, given: str, wanted: str) -> IntegerConsta
 
 def _bias(walk: Walk, data: str, weights: IntegerConstant, expression: Any) -> np.ndarray:
     """The bias as int32 in units of input scale times weight scale."""
-    quantization = walk.assembly.quantization(data)
-    assert quantization is not None
-    units = quantization.scale * np.array(weights.quantization.scales)
+    units = walk.assembly.scaled(data).scale * np.array(weights.quantization.scales)
     constant = walk.constant(expression)
     if constant is None:
         real = constant_value(expression, walk.definitions)

@@ -16,7 +16,7 @@ import tvm_ffi
 from tvm import relax, s_tir, tirx
 from tvm.ir import IRModule, PointerType, PrimType
 
-from npukit.errors import NpukitError
+from npukit.errors import NpukitError, first_line
 from npukit.net.c_code.function import INT8_OF, INT8_OF_RATIO, MATH
 from npukit.net.importer import loops
 from npukit.net.importer.calls import kernel_of, module_of
@@ -35,7 +35,7 @@ passes: Any = tirx.transform
 
 LARGEST_LOCAL = 128
 """Maximum bytes of an array on the stack. Larger arrays lie in the workspace."""
-ALIGNMENT = 8
+_ALIGNMENT = 8
 
 _AGAIN = ("build again",)
 
@@ -69,8 +69,7 @@ def _faults_told() -> Iterator[None]:
     except NpukitError:
         raise
     except Exception as fault:
-        said = next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
-        raise NpukitError(f"TVM cannot make code of it: {said!r}") from fault
+        raise NpukitError(f"TVM cannot make code of it: {first_line(fault)!r}") from fault
 
 
 def code_again(kernel: LoopKernel, arrangement: LoopArrangement) -> LoopsInC:
@@ -233,7 +232,7 @@ def _with_workspace(body: Any) -> tuple[Any, Any, int]:
         size = prod(map(int, kind.shape)) * np.dtype(str(kind.dtype.dtype)).itemsize
         if size <= LARGEST_LOCAL:
             return node
-        start, used = used, -(-(used + size) // ALIGNMENT) * ALIGNMENT
+        start, used = used, -(-(used + size) // _ALIGNMENT) * _ALIGNMENT
         return tirx.DeclBuffer(node.buffer, data=tirx.handle_add_byte_offset(work, start))
 
     return tvm_ffi.structural_map(body, (tirx.AllocBuffer, placed)), work, used

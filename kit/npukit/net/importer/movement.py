@@ -11,7 +11,7 @@ from tvm import relax
 
 from npukit.errors import NpukitError
 from npukit.net.importer.assembly import AxesView, Order, straight
-from npukit.net.importer.expressions import callee, dtype_of, resolve, shape_of
+from npukit.net.importer.expressions import axes_of, callee, dtype_of, resolve, shape_of, split_span
 from npukit.net.importer.images import resize
 from npukit.net.importer.site import Site
 from npukit.net.ops import Pad, Reshape, ResizeNearest, Slice
@@ -32,8 +32,8 @@ def reshape(walk: Walk, source: AxesView, call: Any) -> AxesView:
     if order is not None:
         placed = tuple(shape[axis] for axis in order)
         return AxesView(walk.assembly.derive(Reshape(), source.name, placed), order)
-    name = walk.assembly.arranged(source, straight(len(source.order)))
-    if walk.assembly.tensors[name].shape != shape:
+    name = walk.assembly.straightened(source)
+    if walk.assembly.shape(name) != shape:
         name = walk.assembly.derive(Reshape(), name, shape)
     return AxesView(name, straight(len(shape)))
 
@@ -69,9 +69,7 @@ def _groups(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
 
 def permute(walk: Walk, source: AxesView, call: Any) -> AxesView:
     """Import a transposition as a reordered view. Bytes move only when a reader needs another order."""
-    rank = len(source.order)
-    given = call.attrs.axes
-    axes = [int(axis) % rank for axis in given] if given is not None else list(range(rank))[::-1]
+    axes = axes_of(call)
     return AxesView(source.name, tuple(axes.index(axis) for axis in source.order))
 
 
@@ -80,8 +78,7 @@ def padded(walk: Walk, site: Site) -> AxesView | None:
     if callee(site.core) != "nn.pad":
         return None
     view, value = walk.activation(site.core.args[0]), float(site.core.attrs.pad_value)
-    given = walk.assembly.quantization(view.name)
-    assert given is not None
+    given = walk.assembly.scaled(view.name)
     steps = value / given.scale + given.zero_point
     return pad(walk, view if -129 < steps < 128 else walk.converted(view, site.quantization, "int8"), site.core)
 
@@ -134,13 +131,13 @@ def flip(walk: Walk, source: AxesView, call: Any) -> AxesView:
 
 
 def _reversed(walk: Walk, view: AxesView, places: Sequence[int]) -> AxesView:
-    shape = walk.assembly.tensors[view.name].shape
+    shape = walk.assembly.shape(view.name)
     return _chosen(walk, view, {place: range(shape[place])[::-1] for place in places})
 
 
 def _mirrored(walk: Walk, view: AxesView, widths: np.ndarray, mode: Any) -> AxesView:
     """The view padded by its own values."""
-    sizes = enumerate(zip(walk.assembly.tensors[view.name].shape, widths, strict=True))
+    sizes = enumerate(zip(walk.assembly.shape(view.name), widths, strict=True))
     return _chosen(
         walk, view, {place: np.pad(range(size), width, mode) for place, (size, width) in sizes if any(width)}
     )
@@ -155,7 +152,7 @@ def _chosen(walk: Walk, view: AxesView, indices: Mapping[int, Iterable[int]]) ->
     if any(index >= _PLACES for chosen in rest.values() for index in chosen):
         raise NpukitError(f"it chooses from more than {_PLACES:,} numbers of an axis")
     while rest:
-        shape, place = walk.assembly.tensors[view.name].shape, min(rest)
+        shape, place = walk.assembly.shape(view.name), min(rest)
         rows, columns = rest.pop(place), rest.pop(place + 1, None)
         sizes, chosen = (shape[place : place + 2], (rows, columns)) if columns else ((1, shape[place]), ((0,), rows))
         end = place + 1 + bool(columns)
@@ -169,7 +166,7 @@ def _chosen(walk: Walk, view: AxesView, indices: Mapping[int, Iterable[int]]) ->
 def picked(walk: Walk, view: AxesView, axis: int, places: np.ndarray) -> AxesView:
     """The view with the elements at `places` along an axis of the model."""
     place = view.order.index(axis % len(view.order))
-    size = walk.assembly.tensors[view.name].shape[place]
+    size = walk.assembly.shape(view.name)[place]
     chosen = np.where(places < 0, places + size, places)
     if chosen.min(initial=0) < 0 or chosen.max(initial=0) >= size:
         raise NpukitError(f"it takes places {chosen.min()} to {chosen.max()} of {size}")
@@ -183,12 +180,9 @@ def split_part(walk: Walk, source: AxesView, call: Any) -> AxesView:
         return source
     if callee(split) != "split":
         raise NpukitError(f"it takes a part of {callee(split) or 'a tuple'}, which npukit does not compute yet")
-    full, axis = shape_of(split.args[0]), int(split.attrs.axis)
-    axis %= len(full)
-    sizes = [int(part.shape[axis]) for part in split.ty.fields]
-    begin = sum(sizes[: call.index])
-    ranges = [range(size) for size in full]
-    ranges[axis] = range(begin, begin + sizes[call.index])
+    axis, *span = split_span(split, call.index)
+    ranges = [range(size) for size in shape_of(split.args[0])]
+    ranges[axis] = range(*span)
     return _sliced(walk, source, call, ranges)
 
 

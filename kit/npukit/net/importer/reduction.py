@@ -13,10 +13,10 @@ from npukit.net.importer.assembly import AxesView, straight
 from npukit.net.importer.elementwise import requantized
 from npukit.net.importer.expressions import callee, constant_value, resolve, shape_of
 from npukit.net.importer.site import Site
-from npukit.net.ops import ArgMax, Concat, Lookup, MaxPool, Mean, Norm, Reshape
+from npukit.net.ops import ArgMax, Concat, MaxPool, Mean, Norm, Reshape
 from npukit.net.ops.norm import NormConstants, norm_constants
 from npukit.net.tables import EVERY
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -35,7 +35,7 @@ def mean(walk: Walk, site: Site) -> AxesView:
 def total(walk: Walk, site: Site) -> AxesView:
     """Import a sum over axes: the mean with a scale divided by the number of elements has the same integers."""
     view, axes = walk.activation(site.core.args[0]), _axes(walk, site)
-    shape, given = walk.assembly.tensors[view.name].shape, site.quantization
+    shape, given = walk.assembly.shape(view.name), site.quantization
     count = prod(shape[place] for place, axis in enumerate(view.order) if axis in axes)
     made = _mean(walk, view, axes, Quantization((given.scale / count,), given.zero_points))
     summed = without_axes(walk, made, axes, site.shape)
@@ -49,10 +49,9 @@ def _axes(walk: Walk, site: Site) -> set[int]:
 
 
 def _mean(walk: Walk, view: AxesView, axes: set[int], made: Quantization) -> AxesView:
-    shape = walk.assembly.tensors[view.name].shape
     places = tuple(place for place, axis in enumerate(view.order) if axis in axes)
-    name, kept = walk.assembly.new_name(Mean.kind), _kept(shape, places)
-    return AxesView(walk.assembly.op(name, Mean(places), (view.name,), Tensor(name, kept, "int8", made)), view.order)
+    kept = _kept(walk.assembly.shape(view.name), places)
+    return AxesView(walk.assembly.op(Mean(places), [view.name], kept, "int8", made), view.order)
 
 
 def _kept(shape: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
@@ -75,14 +74,11 @@ def smallest(walk: Walk, site: Site) -> AxesView:
 
 def _negative(walk: Walk, view: AxesView) -> AxesView:
     """The negative numbers. Their integers are the complements: no value is lost."""
-    source, name = walk.assembly.tensors[view.name], walk.assembly.new_name(Lookup.kind)
+    source = walk.assembly.tensors[view.name]
     if source.quantization is None or source.dtype != "int8":
         raise NpukitError("it is a minimum of numbers beside int8")
-    table = walk.assembly.constant(f"{name}_table", (-1 - EVERY).astype(np.int8), None)
     made = Quantization(source.quantization.scales, (-1 - source.quantization.zero_point,))
-    return AxesView(
-        walk.assembly.op(name, Lookup(), (view.name, table), Tensor(name, source.shape, "int8", made)), view.order
-    )
+    return walk.assembly.looked_up(view, (-1 - EVERY).astype(np.int8), "int8", made)
 
 
 def _largest(walk: Walk, view: AxesView, axes: set[int]) -> AxesView:
@@ -94,7 +90,7 @@ def _largest(walk: Walk, view: AxesView, axes: set[int]) -> AxesView:
         order = (*(axis for axis in view.order if axis not in axes), *sorted(axes))
         view = AxesView(walk.assembly.arranged(view, order), order)
         places = list(range(len(order) - len(axes), len(order)))
-    shape = walk.assembly.tensors[view.name].shape
+    shape = walk.assembly.shape(view.name)
     outer, inner = prod(shape[: places[0]]), prod(shape[places[-1] + 1 :])
     name, size = view.name, prod(shape[place] for place in places)
     while size > 1:
@@ -122,12 +118,9 @@ def argmax(walk: Walk, call: Any, dtype: str) -> AxesView:
     view = walk.view(call.args[0]) or walk.activation(call.args[0])
     if call.attrs.axis is None:
         raise NpukitError("it searches all axes at once, which npukit does not compute yet")
-    axis, rank = int(call.attrs.axis) % len(view.order), len(view.order)
-    data = walk.assembly.arranged(view, straight(rank))
-    shape = walk.assembly.tensors[data].shape
-    name = walk.assembly.new_name(ArgMax.kind)
-    output = Tensor(name, shape[:axis] + shape[axis + 1 :], dtype, None)
-    found = walk.assembly.op(name, ArgMax(axis), (data,), output)
+    axis, data = int(call.attrs.axis) % len(view.order), walk.assembly.straightened(view)
+    shape = walk.assembly.shape(data)
+    found = walk.assembly.op(ArgMax(axis), [data], shape[:axis] + shape[axis + 1 :], dtype)
     if bool(call.attrs.keepdims):
         found = walk.assembly.derive(Reshape(), found, shape_of(call))
     return AxesView(found, straight(len(shape_of(call))))
@@ -160,8 +153,7 @@ def norm(walk: Walk, site: Site) -> AxesView:
         raise NpukitError("it is a norm of more than the last axis")
     order = (*(axis for axis in view.order if axis != rank - 1), rank - 1)
     data, name = walk.assembly.arranged(view, order), walk.assembly.new_name(Norm.kind)
-    source, epsilon = walk.assembly.quantization(data), float(call.attrs.epsilon)
-    assert source is not None
+    source, epsilon = walk.assembly.scaled(data), float(call.attrs.epsilon)
     made = norm_constants(gains, biases, epsilon, source, site.quantization, centred=bool(added))
     inputs = [data, *_constants_of(walk, name, made)]
     return walk.add(site, replace(made.attributes, clamp=site.clamp), inputs, order, name)
@@ -169,22 +161,21 @@ def norm(walk: Walk, site: Site) -> AxesView:
 
 def norm_of_groups(walk: Walk, site: Site) -> AxesView:
     """Import a norm of each group of channels, or of each channel, as a norm of rows with constants of their own."""
-    call, source = site.core, walk.activation(site.core.args[0])
+    call, assembly, view = site.core, walk.assembly, walk.activation(site.core.args[0])
     images, channels, *image = site.shape
     groups = int(call.attrs.num_groups) if callee(call) == "nn.group_norm" else channels
     gains, biases = (_reals(walk, end).reshape(groups, -1) for end in call.args[1:3])
     axes = [int(axis) for axis in call.attrs.axes]
     if int(call.attrs.channel_axis) != 1 or 1 in axes or prod(site.shape[axis] for axis in axes) != prod(image):
         raise NpukitError("it is a norm of groups along other axes than of an image")
-    data, name = walk.assembly.arranged(source, straight(len(site.shape))), walk.assembly.new_name(Norm.kind)
-    given, epsilon, run = walk.assembly.quantization(data), float(call.attrs.epsilon), prod(image)
-    assert given is not None
-    made = norm_constants(gains, biases, epsilon, given, site.quantization, centred=True, run=run)
+    data, name = assembly.straightened(view), assembly.new_name(Norm.kind)
+    source, epsilon, run = assembly.scaled(data), float(call.attrs.epsilon), prod(image)
+    made = norm_constants(gains, biases, epsilon, source, site.quantization, centred=True, run=run)
     rows = (images, groups, channels // groups * run)
-    inputs = [walk.assembly.derive(Reshape(), data, rows), *_constants_of(walk, name, made)]
-    output = Tensor(name, rows, "int8", site.quantization)
-    found = walk.assembly.op(name, replace(made.attributes, clamp=site.clamp), tuple(inputs), output)
-    return AxesView(walk.assembly.derive(Reshape(), found, site.shape), straight(len(site.shape)))
+    inputs = [assembly.derive(Reshape(), data, rows), *_constants_of(walk, name, made)]
+    clamped = replace(made.attributes, clamp=site.clamp)
+    found = assembly.op(clamped, inputs, rows, "int8", site.quantization, name)
+    return AxesView(assembly.derive(Reshape(), found, site.shape), straight(len(site.shape)))
 
 
 def _constants_of(walk: Walk, name: str, made: NormConstants) -> list[str]:

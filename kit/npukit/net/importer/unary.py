@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import erf, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from npukit.net.tables import (
     sigmoid_table,
     tanh_table,
 )
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -62,7 +62,7 @@ FUNCTIONS: Mapping[str, Callable[..., np.ndarray]] = {
 }
 """Relax's elementwise operators as functions of float arrays."""
 
-TABLES: Mapping[str, Callable[[Quantization, Quantization], np.ndarray]] = {
+_TABLES: Mapping[str, Callable[[Quantization, Quantization], np.ndarray]] = {
     "abs": abs_table,
     "rsqrt": rsqrt_table,
     "sigmoid": sigmoid_table,
@@ -86,35 +86,34 @@ def number(expression: Any) -> float:
 
 def lookup(walk: Walk, site: Site) -> AxesView:
     """Import an expression of one dequantised tensor as a lookup table."""
-    views = (walk.operand(part) for part in _parts(walk, site.core) if _constant(walk, part) is None)
-    leaves = [view for view in views if view is not None]
-    if len({view.name for view in leaves}) != 1:
+    parts = _parts(walk, site.core)
+    leaf = _leaf(walk, parts)
+    if leaf is None:
         raise NpukitError("it is computed in float from several tensors; between two quantisations npukit takes one op")
-    source = walk.assembly.quantization(leaves[0].name)
-    assert source is not None
-    if any(_is_by_channel(walk, part) for part in _parts(walk, site.core)):
-        return filtered(walk, site, leaves[0], _by_channel(walk, site, source))
-    table = np.clip(_table(walk, site, source), *site.clamp)
-    return tabulated(walk, site, leaves[0], table)
+    source = walk.assembly.scaled(leaf.name)
+    if any(_is_by_channel(walk, part) for part in parts):
+        return filtered(walk, site, leaf, _by_channel(walk, site, source))
+    return tabulated(walk, site, leaf, np.clip(_table(walk, site, source), *site.clamp))
+
+
+def _leaf(walk: Walk, parts: Sequence[Any]) -> AxesView | None:
+    """The tensor in an expression; None if there are several, or none."""
+    views = [view for part in parts if _constant(walk, part) is None and (view := walk.operand(part))]
+    return views[0] if len({view.name for view in views}) == 1 else None
 
 
 def condition(walk: Walk, call: Any) -> AxesView:
     """Import a condition on one dequantised tensor, and numbers, as a lookup table of 0 and 1."""
     parts = _parts(walk, call)
-    leaves = [view for part in parts if _constant(walk, part) is None and (view := walk.operand(part)) is not None]
-    if len({view.name for view in leaves}) != 1 or any(_is_by_channel(walk, part) for part in parts):
+    leaf = _leaf(walk, parts)
+    if leaf is None or any(_is_by_channel(walk, part) for part in parts):
         raise NpukitError("it is a condition on several tensors")
-    source = walk.assembly.tensors[leaves[0].name]
-    assert source.quantization is not None
-    if sorted(source.shape) != sorted(shape_of(call)):
+    source = walk.assembly.scaled(leaf.name)
+    if sorted(walk.assembly.shape(leaf.name)) != sorted(shape_of(call)):
         raise NpukitError("it is a condition on a tensor of another shape")
-    real = (EVERY - source.quantization.zero_point) * source.quantization.scale
     with np.errstate(all="ignore"):
-        table = _evaluated(walk, call, real.astype(np.float32)).astype(np.int8)
-    name = walk.assembly.new_name(Lookup.kind)
-    inputs = leaves[0].name, walk.assembly.constant(f"{name}_table", table, None)
-    made = walk.assembly.op(name, Lookup(), inputs, Tensor(name, source.shape, "bool"))
-    return AxesView(made, leaves[0].order)
+        table = _evaluated(walk, call, source.real(EVERY).astype(np.float32)).astype(np.int8)
+    return walk.assembly.looked_up(leaf, table, "bool")
 
 
 def _is_by_channel(walk: Walk, part: Any) -> bool:
@@ -124,9 +123,8 @@ def _is_by_channel(walk: Walk, part: Any) -> bool:
 
 def _by_channel(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
     """The real results of all bytes in the first axis, with the axes of the model behind it."""
-    real = ((EVERY - source.zero_point) * source.scale).astype(np.float64)
     with np.errstate(all="ignore"):
-        return _evaluated(walk, site.core, real.reshape(-1, *(1,) * len(site.shape)))
+        return _evaluated(walk, site.core, source.real(EVERY).reshape(-1, *(1,) * len(site.shape)))
 
 
 def tabulated(walk: Walk, site: Site, view: AxesView, table: np.ndarray) -> AxesView:
@@ -141,8 +139,8 @@ def _table(walk: Walk, site: Site, source: Quantization) -> np.ndarray:
     if walk.as_tflite and _is_hard_swish(walk, core):
         return hard_swish_table(source, target)
     if walk.as_tflite and walk.operand(core.args[0]) is not None:
-        if callee(core) in TABLES:
-            return TABLES[callee(core)](source, target)
+        if callee(core) in _TABLES:
+            return _TABLES[callee(core)](source, target)
         if callee(core) == "nn.leakyrelu":
             return leaky_relu_table(source, target, float(core.attrs.alpha))
     with np.errstate(all="ignore"):

@@ -20,6 +20,7 @@ from npukit.net.importer.assembly import AxesView, NetInMaking, Order, straight
 from npukit.net.importer.expressions import (
     CONVOLUTIONS,
     IntegerConstant,
+    bindings,
     callee,
     dtype_of,
     integer_constant,
@@ -38,20 +39,20 @@ from npukit.net.importer.movement import MOVEMENTS, moved_from, padded
 from npukit.net.importer.reduction import argmax
 from npukit.net.importer.site import Site, site_of
 from npukit.net.net import Net
-from npukit.net.ops import Attributes, Lookup, Requantize, Reshape
+from npukit.net.ops import Attributes, Requantize, Reshape
 from npukit.net.ops.table import modules_of
 from npukit.net.passes.simplify import fold_constants, fold_padding
 from npukit.net.tables import float_table, relu_table, rounded_relu_table
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization
 from npukit.net.text import plain_name
 
 IN_FLOAT = "the model computes it in float"
 """Reason recorded in a float op whose result is not quantised."""
 IN_INTEGERS = "TVM makes code of its integers"
 AT_RUN_TIME = "the model quantises at run time"
-AS_ASKED = "as asked"
-BYTES = ("int8", "uint8")
-NARROW = (*BYTES, "int16")
+_AS_ASKED = "as asked"
+_BYTES = ("int8", "uint8")
+_NARROW = (*_BYTES, "int16")
 _ANY = Quantization((1.0,), (0,))
 EARLY = MOVEMENTS.keys() - {"image.resize2d"}
 """Moves that can run after quantisation instead of before."""
@@ -68,11 +69,6 @@ class Walk:
     """Float inputs that stay float in the net."""
     kept: frozenset[Any] = frozenset()
     """Integer variables to compute in float."""
-    as_tflite: bool = False
-    """True if functions of one number follow TensorFlow Lite's integer algorithms; else their real results are rounded.
-    """
-    titles: Sequence[str] = ()
-    """Names of the model's layers."""
     named: dict[Any, str] = field(default_factory=dict)
     """The model's layer name for each expression."""
     matched: Mapping[Any, str] = field(default_factory=dict)
@@ -81,6 +77,16 @@ class Walk:
     views: dict[Any, AxesView] = field(default_factory=dict)
     _moved: dict[Any, AxesView | None] = field(default_factory=dict)
     """The tensor of each move's result. None if the move's source is no dequantised tensor."""
+
+    @cached_property
+    def as_tflite(self) -> bool:
+        """True if functions of one number follow TensorFlow Lite's integer algorithms; else results are rounded."""
+        return is_as_tflite(self.module)
+
+    @cached_property
+    def titles(self) -> Sequence[str]:
+        """Names of the model's layers."""
+        return titles_of(self.module)
 
     def operand(self, expression: Any) -> AxesView | None:
         """The int8 tensor behind a dequantised activation, seen through moves. None if there is none."""
@@ -99,7 +105,7 @@ class Walk:
     def _dequantized(self, call: Any) -> AxesView | None:
         """The tensor behind a dequantize. None also for scales by channel, as no integer op reads these."""
         view = self.view(call.args[0])
-        if view is None or dtype_of(call.args[0]) not in BYTES:
+        if view is None or dtype_of(call.args[0]) not in _BYTES:
             return None
         wanted = as_int8(quantization_of(call, self.definitions), dtype_of(call.args[0]))
         if wanted.axis is not None:
@@ -122,7 +128,7 @@ class Walk:
         view, dtype = self.view(call.args[0]), dtype_of(call.args[0])
         if view is None or (dtype_of(call), self.assembly.tensors[view.name].dtype) != ("float32", dtype):
             return None
-        if dtype not in BYTES:
+        if dtype not in _BYTES:
             return None
         named = AxesView(self.assembly.relabelled(view.name, _ANY), view.order)
         return named if dtype == "int8" else self.converted(named, as_int8(_ANY, dtype), "int8")
@@ -170,10 +176,8 @@ class Walk:
 
     def add(self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = "") -> AxesView:
         """Add the op of a site. `order`: memory order of the result's axes."""
-        name = name or self.assembly.new_name(attributes.kind)
         shape = tuple(site.shape[axis] for axis in order)
-        output = Tensor(name, shape, site.dtype, site.quantization)
-        return AxesView(self.assembly.op(name, attributes, tuple(inputs), output), order)
+        return AxesView(self.assembly.op(attributes, inputs, shape, site.dtype, site.quantization, name), order)
 
     def add_image(
         self, site: Site, attributes: Attributes, inputs: Sequence[str], order: Order, name: str = ""
@@ -182,26 +186,20 @@ class Walk:
         if len(order) == 4:
             return self.add(site, attributes, inputs, order, name)
         images, *line = (site.shape[axis] for axis in order)
-        output = Tensor(
-            name or self.assembly.new_name(attributes.kind), (images, 1, *line), site.dtype, site.quantization
-        )
-        made = self.assembly.op(output.name, attributes, tuple(inputs), output)
+        made = self.assembly.op(attributes, inputs, (images, 1, *line), site.dtype, site.quantization, name)
         return AxesView(self.assembly.derive(Reshape(), made, (images, *line)), order)
 
     def converted(self, view: AxesView, quantization: Quantization, dtype: str) -> AxesView:
         """The same real numbers with another quantisation."""
-        wide = {self.assembly.tensors[view.name].dtype, dtype} - {"int8", "uint8"}
+        given, source = self.assembly.tensors[view.name], self.assembly.quantization(view.name)
+        wide = {given.dtype, dtype} - {*_BYTES}
         if wide:
             raise NpukitError(f"{view.name} is quantised another way, and {wide.pop()} is not int8 or uint8")
-        given, source = self.assembly.tensors[view.name], self.assembly.quantization(view.name)
         if source is None or self.as_tflite or {given.dtype, dtype} != {"int8"}:
-            name, attributes, inputs = self.assembly.new_name(Requantize.kind), Requantize(), (view.name,)
-        else:
-            name, attributes = self.assembly.new_name(Lookup.kind), Lookup()
-            table = float_table(lambda real: real, source, quantization)
-            inputs = (view.name, self.assembly.constant(f"{name}_table", table, None))
-        output = Tensor(name, given.shape, dtype, quantization)
-        return AxesView(self.assembly.op(name, attributes, inputs, output), view.order)
+            made = self.assembly.op(Requantize(), [view.name], given.shape, dtype, quantization)
+            return AxesView(made, view.order)
+        table = float_table(lambda real: real, source, quantization)
+        return self.assembly.looked_up(view, table, dtype, quantization)
 
     def computed(self, site: Site) -> AxesView:
         """The op of a site. Raises an error if the op has no integer form."""
@@ -209,8 +207,7 @@ class Walk:
 
     def settled(self, view: AxesView, site: Site) -> AxesView:
         """The same real numbers, clipped and quantised as at the site."""
-        source = self.assembly.quantization(view.name)
-        assert source is not None
+        source = self.assembly.scaled(view.name)
         if site.clamp == (-128, 127):
             return view if source == site.quantization else self.converted(view, site.quantization, "int8")
         made = relu_table if self.as_tflite else rounded_relu_table
@@ -246,15 +243,7 @@ def net_and_views(
     main = module["main"]
     if not in_float:
         _refuse_float(module, name)
-    walk = Walk(
-        NetInMaking(name),
-        module,
-        _read_in_float(module),
-        kept,
-        is_as_tflite(module),
-        titles_of(module),
-        matched=matched,
-    )
+    walk = Walk(NetInMaking(name), module, _read_in_float(module), kept, matched=matched)
     inputs = [_input(walk, parameter) for parameter in main.params]
     for block in main.body.blocks:
         for binding in block.bindings:
@@ -285,8 +274,7 @@ def is_dynamic(module: IRModule) -> bool:
 
 
 def _values(module: IRModule) -> list[Any]:
-    main: Any = module["main"]
-    return [binding.value for block in main.body.blocks for binding in block.bindings]
+    return [value for _, value in bindings(module)]
 
 
 def _refuse_float(module: IRModule, name: str) -> None:
@@ -307,8 +295,7 @@ def _refuse_float(module: IRModule, name: str) -> None:
 def _read_in_float(module: IRModule) -> frozenset[Any]:
     """Float inputs with any use other than a quantize, perhaps after moves."""
     main: Any = module["main"]
-    bindings = [binding for block in main.body.blocks for binding in block.bindings]
-    made, reads = {binding.var: binding.value for binding in bindings}, reads_of(module)
+    made, reads = dict(bindings(module)), reads_of(module)
     names = {variable: value for variable, value in made.items() if isinstance(value, relax.Var)}
     counts: Counter[Any] = Counter()
     for variable, count in reads.items():
@@ -334,7 +321,7 @@ def _is_quantisation(value: Any) -> bool:
 
 def _computes_integers(value: Any) -> bool:
     """True for a call of loops or C code with quantised integers."""
-    return _is_code(value) and any(dtype_of(each) in NARROW for each in (value, *value.args[1].fields))
+    return _is_code(value) and any(dtype_of(each) in _NARROW for each in (value, *value.args[1].fields))
 
 
 def _is_code(value: Any) -> bool:
@@ -359,11 +346,10 @@ def _output(walk: Walk, expression: Any) -> str:
     walk.assembly.title = walk.title(resolve(expression, walk.definitions))
     view = walk.view(expression) or walk.operand(expression) or _float_output(walk, expression)
     if dtype_of(expression) == "uint8" and walk.assembly.tensors[view.name].dtype == "int8":
-        quantization = walk.assembly.quantization(view.name)
-        assert quantization is not None
-        shifted = Quantization(quantization.scales, (quantization.zero_point + 128,))
+        given = walk.assembly.scaled(view.name)
+        shifted = Quantization(given.scales, (given.zero_point + 128,))
         view = walk.converted(view, shifted, "uint8")
-    return walk.assembly.arranged(view, straight(len(view.order)))
+    return walk.assembly.straightened(view)
 
 
 def _float_output(walk: Walk, expression: Any) -> AxesView:
@@ -387,7 +373,7 @@ def _bind(walk: Walk, binding: Any) -> None:
                 _search(walk, binding, binding.value)
         elif _casts(binding.value) and callee(resolve(binding.value.args[0], walk.definitions)) == "argmax":
             _search(walk, binding, resolve(binding.value.args[0], walk.definitions))
-        elif _is_code(binding.value) and dtype_of(binding.value) in NARROW:
+        elif _is_code(binding.value) and dtype_of(binding.value) in _NARROW:
             walk.views[binding.var] = walk.islands.tensor(binding.var, IN_INTEGERS)
         elif callee(binding.value) in SUMMED and dtype_of(binding.value) == "int32":
             _sum(walk, binding)
@@ -436,14 +422,14 @@ def _sum(walk: Walk, binding: Any) -> None:
 def _quantize(walk: Walk, call: Any, *, as_asked: bool) -> AxesView:
     """Import a quantize and the expression before it. `as_asked`: compute in float."""
     dtype = str(call.attrs.out_dtype)
-    if dtype not in NARROW:
+    if dtype not in _NARROW:
         raise NpukitError(f"it quantises to {dtype}; npukit computes in int8", tries=["quantise activations to int8"])
     quantization = as_int8(quantization_of(call, walk.definitions), dtype)
     if quantization.axis is not None:
         raise NpukitError("its result has a scale for each channel; activations have one")
     if as_asked:
-        return walk.islands.quantized(call, quantization, AS_ASKED)
-    if dtype not in BYTES:
+        return walk.islands.quantized(call, quantization, _AS_ASKED)
+    if dtype not in _BYTES:
         return walk.islands.quantized(call, quantization, f"its numbers are {dtype}", dtype)
     try:
         site = site_of(Site(call.args[0], quantization, "int8"), walk.definitions)

@@ -18,7 +18,7 @@ from npukit.net.importer.assembly import AxesView, Order
 from npukit.net.importer.expressions import IntegerConstant
 from npukit.net.importer.site import Site
 from npukit.net.ops import Concat, Conv2d, DepthwiseConv2d, Slice
-from npukit.net.tensor import Quantization, Tensor
+from npukit.net.tensor import Quantization
 
 if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
@@ -29,10 +29,8 @@ MOST_MERGED = 16
 
 def symmetric(weights: IntegerConstant) -> IntegerConstant:
     """Weights minus their zero point: in int8, or in int16 if out of int8's range."""
-    given, shape = weights.quantization, [1] * weights.value.ndim
-    if given.axis is not None:
-        shape[given.axis] = -1
-    moved = weights.value.astype(np.int64) - np.array(given.zero_points).reshape(shape)
+    given = weights.quantization
+    moved = weights.value.astype(np.int64) - given.arrays(weights.value.ndim)[1]
     if weights.value.dtype not in (np.int8, np.uint8):
         raise _not_symmetric()
     held = np.int8 if moved.min() >= -128 and moved.max() <= 127 else np.int16
@@ -48,7 +46,7 @@ def in_int8(walk: Walk, data: str, weights: IntegerConstant) -> tuple[str, Integ
     value = weights.value
     if value.dtype == np.int8:
         return data, weights
-    if value.shape[-1] != walk.assembly.tensors[data].shape[-1]:
+    if value.shape[-1] != walk.assembly.shape(data)[-1]:
         raise _not_symmetric()
     names, parts, rest = [data], [_nearest(value)], value - _nearest(value)
     while rest.any():
@@ -75,7 +73,7 @@ def _runs(places: Iterable[int], gap: int) -> Iterator[range]:
 
 def _channels(walk: Walk, data: str, part: range) -> str:
     """A slice of the channels, the last axis."""
-    shape = walk.assembly.tensors[data].shape
+    shape = walk.assembly.shape(data)
     if len(part) == shape[-1]:
         return data
     begin, end = (0,) * (len(shape) - 1) + (part.start,), (*shape[:-1], part.stop)
@@ -85,8 +83,7 @@ def _channels(walk: Walk, data: str, part: range) -> str:
 def _concat(walk: Walk, parts: Sequence[str]) -> str:
     tensors = [walk.assembly.tensors[part] for part in parts]
     shape = (*tensors[0].shape[:-1], sum(each.shape[-1] for each in tensors))
-    made = Tensor(walk.assembly.new_name(Concat.kind), shape, tensors[0].dtype, tensors[0].quantization)
-    return walk.assembly.op(made.name, Concat(len(shape) - 1), tuple(parts), made)
+    return walk.assembly.op(Concat(len(shape) - 1), parts, shape, tensors[0].dtype, tensors[0].quantization)
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ class Depthwise:
         """The result's view. Adds all ops to the net."""
         value = self.layer.weights.value
         wrong = np.flatnonzero(((value < -128) | (value > 127)).any(axis=(0, 1, 2)))
-        channels = self.walk.assembly.tensors[self.layer.data].shape[-1]
+        channels = self.walk.assembly.shape(self.layer.data)[-1]
         if channels != value.shape[-1]:
             raise _not_symmetric()
         alone = [part[at : at + MOST_MERGED] for part in _runs(wrong, 1) for at in range(0, len(part), MOST_MERGED)]
@@ -147,5 +144,5 @@ class Depthwise:
         images, *place, _ = (self.site.shape[axis] for axis in self.order)
         channels = value.shape[0 if isinstance(kind, Conv2d) else -1]
         shape = (images, *([1] if len(place) == 1 else []), *place, channels)
-        output = Tensor(name, shape, self.site.dtype, self.site.quantization)
-        return self.walk.assembly.op(name, kind, layer.inputs(self.walk, name), output)
+        inputs = layer.inputs(self.walk, name)
+        return self.walk.assembly.op(kind, inputs, shape, self.site.dtype, self.site.quantization, name)

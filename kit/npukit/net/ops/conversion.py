@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.ops.elementwise import aligned, centred, of_elements
-from npukit.net.ops.fields import broadcast_part, part_of
+from npukit.net.ops.fields import broadcast_part
 from npukit.net.ops.kind import Constant, Example, Scales, names
 from npukit.net.ops.shapes import Shape, same, together
 from npukit.net.requantize import quantization, rescale, scale_ratio
@@ -28,7 +27,6 @@ class Quantize(Attributes):
     to even, or `away` from zero as in TensorFlow Lite. NaN becomes the lowest value.
     """
 
-    kind: ClassVar[str] = "quantize"
     away: bool = False
 
 
@@ -36,14 +34,10 @@ class Quantize(Attributes):
 class Dequantize(Attributes):
     """The activation as float32 numbers: the integer minus the zero point, times the scale in float32."""
 
-    kind: ClassVar[str] = "dequantize"
-
 
 @dataclass(frozen=True)
 class Requantize(Attributes):
     """The same real numbers with another scale, zero point or type."""
-
-    kind: ClassVar[str] = "requantize"
 
 
 def _quantize(net: Net, op: Op) -> Shape:
@@ -88,7 +82,7 @@ def _check_quantize(net: Net, op: Op) -> None:
 def _offset_and_step(net: Net, op: Op, output: Box) -> Iterator[Constant]:
     told = {"offset": "taken away before dividing", "step": "of the quantised numbers"}
     for (role, text), name in zip(told.items(), op.inputs[1:], strict=True):
-        yield role, part_of(net.constants[name], broadcast_part(net, op, name, output)), text
+        yield role, net.constants[name][broadcast_part(net, op, name, output).slices], text
 
 
 OPS = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from npukit.net.ops.shapes import Shape, images, merge_cases, padded, split_case
 from npukit.net.requantize import (
     effective_scales,
     exact_scales,
+    finished,
     multiply_by_quantized_multiplier,
     output_channel_axis,
     quantization,
@@ -39,7 +39,6 @@ CHUNK_BYTES = 32 << 20
 class Conv2d(Attributes):
     """inputs: activation, weights OHWI, [bias]. Groups follow from the weights' I."""
 
-    kind: ClassVar[str] = "conv2d"
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
@@ -50,7 +49,6 @@ class Conv2d(Attributes):
 class DepthwiseConv2d(Attributes):
     """inputs: activation, weights 1HWO, [bias]. The multiplier is O over the input's channels."""
 
-    kind: ClassVar[str] = "depthwise_conv2d"
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
@@ -61,7 +59,6 @@ class DepthwiseConv2d(Attributes):
 class TransposeConv2d(Attributes):
     """inputs: activation, weights OHWI, [bias]. `padding` is cropped from the full result."""
 
-    kind: ClassVar[str] = "transpose_conv2d"
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     clamp: Pair = (-128, 127)
@@ -96,22 +93,10 @@ def products_of_a_filter(net: Net, op: Op) -> int:
     return net.tensor(op.output).elements * prod(net.tensor(op.inputs[1]).shape[1:])
 
 
-def _field_of_depthwise(net: Net, op: Op) -> list[InputRule]:
-    channels = AxisRule(3) if _keeps_channels(net, op) else AxisRule()
-    return [(AxisRule(0), *_window(net, op), channels)]
-
-
-def _field_of_transpose_conv2d(net: Net, op: Op) -> list[InputRule]:
-    return [(AxisRule(0), _under_taps(net, op, 0), _under_taps(net, op, 1), AxisRule())]
-
-
 def _under_taps(net: Net, op: Op, axis: int) -> AxisRule:
     """The rule of rows or columns of a transposed convolution. Each span has at least one position."""
-    stride, before, taps = (
-        op.of(TransposeConv2d).strides[axis],
-        op.of(TransposeConv2d).padding[axis],
-        net.tensor(op.inputs[1]).shape[1 + axis],
-    )
+    attributes, taps = op.of(TransposeConv2d), net.tensor(op.inputs[1]).shape[1 + axis]
+    stride, before = attributes.strides[axis], attributes.padding[axis]
     size, made = (net.tensor(name).shape[1 + axis] for name in (op.inputs[0], op.output))
     reached = (
         (max(-(-(place + before - taps + 1) // stride), 0), (place + before) // stride + 1) for place in range(made)
@@ -157,7 +142,7 @@ def _rows(net: Net, op: Op, source: np.ndarray, operands: Sequence[np.ndarray], 
         [tap for _, _, tap in taps(read, weights.shape[1:3], attributes.strides, attributes.dilation, size)], axis=3
     )
     sums = grouped_product(columns.astype(np.float64) - quantization(net, op.inputs[0]).zero_point, weights)
-    return finish(net, op, sums, operands[2:], attributes.clamp)
+    return finish(net, op, sums, operands[2:])
 
 
 def grouped_product(columns: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -181,7 +166,7 @@ def depthwise_conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.nda
     sums = np.zeros((len(images), *shape[1:]), np.int32)
     for y, x, tap in taps(source, weights.shape[1:3], attributes.strides, attributes.dilation, shape[1:3]):
         sums += tap * weights[0, y, x]
-    return split_cases(finish(net, op, sums, operands[2:], attributes.clamp), shape)
+    return split_cases(finish(net, op, sums, operands[2:]), shape)
 
 
 def transpose_conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -195,16 +180,15 @@ def transpose_conv2d(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.nda
     for y, x, tap in taps(full, weights.shape[1:3], attributes.strides, (1, 1), images.shape[1:3]):
         tap += centred @ weights[:, y, x].T
     kept = full[:, top : top + shape[1], left : left + shape[2]].astype(np.int64)
-    return split_cases(finish(net, op, kept, operands[2:], attributes.clamp), shape)
+    return split_cases(finish(net, op, kept, operands[2:]), shape)
 
 
-def finish(net: Net, op: Op, sums: np.ndarray, bias: Sequence[np.ndarray], clamp: tuple[int, int]) -> np.ndarray:
+def finish(net: Net, op: Op, sums: np.ndarray, bias: Sequence[np.ndarray]) -> np.ndarray:
     """The output: bias, requantisation, zero point and clamp applied to accumulators."""
     if bias:
         sums = sums + bias[0].astype(np.int64)
     factors = requantization(net, op)
-    scaled = multiply_by_quantized_multiplier(sums, factors.multipliers, factors.shifts)
-    return np.clip(scaled + quantization(net, op.output).zero_point, *clamp).astype(np.int8)
+    return finished(net, op, multiply_by_quantized_multiplier(sums, factors.multipliers, factors.shifts))
 
 
 def sums_fit(net: Net, op: Op) -> None:
@@ -234,7 +218,7 @@ OPS = (
         weights=True,
         field=lambda net, op: [(AxisRule(0), *_window(net, op), AxisRule())],
         cuttable=lambda net, op: (
-            (1, 2, 3) if net.tensor(op.inputs[1]).shape[-1] == net.tensor(op.inputs[0]).shape[-1] else ()
+            (1, 2, 3) if window_of_filter(net, op)[2] == net.tensor(op.inputs[1]).shape[-1] else ()
         ),
         products=products_of_a_filter,
         names=names("CONV_2D", "Conv QLinearConv STFT"),
@@ -250,7 +234,9 @@ OPS = (
         Example("depthwise_conv2d(x, w)", constants=_DEPTHWISE),
         operands=(2, 3),
         weights=True,
-        field=_field_of_depthwise,
+        field=lambda net, op: [
+            (AxisRule(0), *_window(net, op), AxisRule(3) if _keeps_channels(net, op) else AxisRule())
+        ],
         cuttable=lambda net, op: (1, 2, 3) if _keeps_channels(net, op) else (),
         products=lambda net, op: net.tensor(op.output).elements * prod(net.tensor(op.inputs[1]).shape[1:3]),
         names=names("DEPTHWISE_CONV_2D", "Conv QLinearConv"),
@@ -265,7 +251,7 @@ OPS = (
         Example("transpose_conv2d(x, w)", constants=KERNEL),
         operands=(2, 3),
         weights=True,
-        field=_field_of_transpose_conv2d,
+        field=lambda net, op: [(AxisRule(0), _under_taps(net, op, 0), _under_taps(net, op, 1), AxisRule())],
         products=lambda net, op: net.tensor(op.inputs[0]).elements * prod(net.tensor(op.inputs[1]).shape[:3]),
         names=names("TRANSPOSE_CONV", "ConvTranspose"),
         core_cycles=(35, 8.2, 0),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,17 +11,17 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes, Pair
 from npukit.net.net import Net, Op
 from npukit.net.ops.convolution import finish, products_of_a_filter, sums_fit
-from npukit.net.ops.fields import AxisRule, InputRule, broadcast_rule, same_axes
+from npukit.net.ops.fields import AxisRule, InputRule, broadcast_rule, whole_rows
 from npukit.net.ops.kind import Example, OpSpec, names
 from npukit.net.ops.shapes import Shape, together
 from npukit.net.requantize import (
+    finished,
     matmul_rescaling,
     quantization,
     reach,
     refuse_imprecise,
     refuse_wrapping,
     rescale,
-    shifted,
 )
 from npukit.net.tensor import transposed, untransposed
 
@@ -38,7 +37,6 @@ EXACT = 512
 class Dense(Attributes):
     """inputs: activation [.., in], weights [out, in], [bias]."""
 
-    kind: ClassVar[str] = "dense"
     clamp: Pair = (-128, 127)
 
 
@@ -51,7 +49,6 @@ class Matmul(Attributes):
     means none. The last axis of the untransposed first input is always k, of the second k or n, of the output n.
     """
 
-    kind: ClassVar[str] = "matmul"
     clamp: Pair = (-128, 127)
     first: tuple[int, ...] = ()
     second: tuple[int, ...] = ()
@@ -88,10 +85,6 @@ def _seen(shape: Shape, axes: tuple[int, ...], last: tuple[int, ...]) -> Shape:
     return transposed(shape, axes)
 
 
-def _field_of_dense(net: Net, op: Op) -> list[InputRule]:
-    return [(*same_axes(len(net.tensor(op.output).shape) - 1), AxisRule())]
-
-
 def _field_of_matmul(net: Net, op: Op) -> list[InputRule]:
     result = op.of(Matmul).result
     product, rank = untransposed(net.tensor(op.output).shape, result), len(net.tensor(op.output).shape)
@@ -106,10 +99,8 @@ def _field_of_matmul(net: Net, op: Op) -> list[InputRule]:
 
 
 def dense(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    attributes = op.of(Dense)
-    data, weights = operands[0], operands[1]
-    zero = quantization(net, op.inputs[0]).zero_point
-    return finish(net, op, products(data, zero, weights), operands[2:], attributes.clamp)
+    data, weights, *bias = operands
+    return finish(net, op, products(data, quantization(net, op.inputs[0]).zero_point, weights), bias)
 
 
 def products(data: np.ndarray, zero: int, weights: np.ndarray) -> np.ndarray:
@@ -123,15 +114,14 @@ def products(data: np.ndarray, zero: int, weights: np.ndarray) -> np.ndarray:
 
 
 def matmul(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    attributes = op.of(Matmul)
     rank = max(len(net.tensor(name).shape) for name in op.inputs)
     first, second = (
         _aligned(_moved(value, axes), len(net.tensor(name).shape), rank).astype(np.float64)
         - quantization(net, name).zero_point
         for name, value, axes in zip(op.inputs, operands, operand_axes(op), strict=True)
     )
-    scaled = rescale(_moved((first @ second).astype(np.int64), attributes.result), matmul_rescaling(net, op))
-    return np.clip(scaled + quantization(net, op.output).zero_point, *attributes.clamp).astype(np.int8)
+    made = _moved((first @ second).astype(np.int64), op.of(Matmul).result)
+    return finished(net, op, rescale(made, matmul_rescaling(net, op)))
 
 
 def _aligned(values: np.ndarray, own: int, rank: int) -> np.ndarray:
@@ -150,7 +140,7 @@ def _product_fits(net: Net, op: Op) -> None:
     factor = matmul_rescaling(net, op)
     first, second = op.inputs
     largest = reach(net, first) * reach(net, second) * net.tensor(first).shape[-1]
-    refuse_wrapping(shifted(largest, factor))
+    refuse_wrapping(largest, factor.shift)
     exact = quantization(net, first).scale * quantization(net, second).scale / quantization(net, op.output).scale
     refuse_imprecise(factor.multiplier * 2.0 ** (factor.shift - 31), exact, largest)
 
@@ -163,7 +153,7 @@ OPS = (
         Example("dense(x, w)", _ROWS, _ROWS, _MATRIX),
         operands=(2, 3),
         weights=True,
-        field=_field_of_dense,
+        field=whole_rows,
         products=products_of_a_filter,
         names=names(
             "BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN FULLY_CONNECTED RFFT2D SVDF "

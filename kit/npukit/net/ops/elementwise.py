@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from npukit.net.ops.shapes import Shape, broadcast
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
     WAYS,
+    finished,
     product_rescaling,
     quantization,
     rescale,
@@ -33,7 +34,6 @@ from npukit.net.requantize import (
 class Add(Attributes):
     """inputs: two activations, or one and a constant."""
 
-    kind: ClassVar[str] = "add"
     clamp: Pair = (-128, 127)
 
 
@@ -41,7 +41,6 @@ class Add(Attributes):
 class Subtract(Attributes):
     """inputs: two activations, or one and a constant. The first minus the second."""
 
-    kind: ClassVar[str] = "subtract"
     clamp: Pair = (-128, 127)
 
 
@@ -49,7 +48,6 @@ class Subtract(Attributes):
 class Multiply(Attributes):
     """inputs: two activations, or one and a constant."""
 
-    kind: ClassVar[str] = "multiply"
     clamp: Pair = (-128, 127)
 
 
@@ -58,7 +56,6 @@ class Divide(Attributes):
     """inputs: two activations. The first over the second: a product with a reciprocal in 32 bits, halves up. A number
     over zero is the end of the range."""
 
-    kind: ClassVar[str] = "divide"
     clamp: Pair = (-128, 127)
 
 
@@ -66,25 +63,17 @@ class Divide(Attributes):
 class SquaredDifference(Attributes):
     """inputs: two activations. The square of the first minus the second, by TensorFlow Lite's integer algorithm."""
 
-    kind: ClassVar[str] = "squared_difference"
     clamp: Pair = (-128, 127)
-
-
-CLAMPED = Add | Subtract | Multiply | Divide | SquaredDifference
 
 
 @dataclass(frozen=True)
 class Minimum(Attributes):
     """inputs: two activations, or one and a constant, with the output's quantisation."""
 
-    kind: ClassVar[str] = "minimum"
-
 
 @dataclass(frozen=True)
 class Maximum(Attributes):
     """inputs: two activations, or one and a constant, with the output's quantisation."""
-
-    kind: ClassVar[str] = "maximum"
 
 
 @dataclass(frozen=True)
@@ -92,22 +81,16 @@ class Select(Attributes):
     """inputs: a condition (bool, or int8 with 0 for false), and two activations for true and false with the output's
     quantisation."""
 
-    kind: ClassVar[str] = "select"
-
 
 @dataclass(frozen=True)
 class Prelu(Attributes):
     """inputs: activation, int8 slopes (constant). Negative inputs are multiplied by their slope."""
-
-    kind: ClassVar[str] = "prelu"
 
 
 @dataclass(frozen=True)
 class Lookup(Attributes):
     """inputs: int8 or uint8 activation, table int8[256] from the lowest input on. Any function of one number, or with a
     table int8[channels, 256] of a number and its channel. A bool output has a table of 0 and 1."""
-
-    kind: ClassVar[str] = "lookup"
 
 
 def _lookup(net: Net, op: Op) -> Shape:
@@ -190,13 +173,6 @@ def centred(net: Net, op: Op, operands: Sequence[np.ndarray], index: int) -> np.
     return value.astype(np.int64) - quantization(net, op.inputs[index]).zero_point
 
 
-def finished(net: Net, op: Op, scaled: np.ndarray) -> np.ndarray:
-    """The scaled result with the output's zero point and clamp applied."""
-    attributes = op.attributes
-    clamp = attributes.clamp if isinstance(attributes, CLAMPED) else (-128, 127)
-    return np.clip(scaled + quantization(net, op.output).zero_point, *clamp).astype(np.int8)
-
-
 def _scales_are_close(net: Net, op: Op) -> None:
     if sum_rescaling(net, op).output.shift > 0:
         scales = [quantization(net, name).scale for name in (*op.inputs, op.output)]
@@ -218,29 +194,29 @@ def of_elements(
     return OpSpec(attributes, shape, reference, example, **(usual | more))
 
 
-def _of_two(kind: type[Attributes], reference: Reference, **more: Any) -> OpSpec:
+def of_two(kind: type[Attributes], reference: Reference, **more: Any) -> OpSpec:
     """The spec of an op with two operands. Either may be constant."""
     example = Example(f"{kind.kind}(x, x)")
     return of_elements(kind, broadcast, reference, example, operands=(2, 2), constant_first=True, **more)
 
 
 OPS = (
-    _of_two(
+    of_two(
         Add,
         _sum,
         check=_scales_are_close,
         names=names("ADD", "Add BatchNormalization Mean QLinearAdd Sum"),
         core_cycles=(36, 0, 50),
     ),
-    _of_two(Subtract, _sum, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(42, 0, 0)),
-    _of_two(
+    of_two(Subtract, _sum, check=_scales_are_close, names=names("SUB", "Sub"), core_cycles=(42, 0, 0)),
+    of_two(
         Multiply,
         multiply,
         names=names("MUL", "BatchNormalization Mul QLinearMul RotaryEmbedding SwiGLU"),
         core_cycles=(30, 0, 0),
     ),
-    _of_two(Minimum, _by(np.minimum), scales=Scales.EQUAL, names=names("MINIMUM", "Min"), core_cycles=(11, 0, 0)),
-    _of_two(Maximum, _by(np.maximum), scales=Scales.EQUAL, names=names("MAXIMUM", "Max"), core_cycles=(11, 0, 0)),
+    of_two(Minimum, _by(np.minimum), scales=Scales.EQUAL, names=names("MINIMUM", "Min"), core_cycles=(11, 0, 0)),
+    of_two(Maximum, _by(np.maximum), scales=Scales.EQUAL, names=names("MAXIMUM", "Max"), core_cycles=(11, 0, 0)),
     of_elements(
         Select,
         _select,

@@ -86,14 +86,15 @@ def same_axes(count: int) -> InputRule:
     return tuple(AxisRule(axis) for axis in range(count))
 
 
+def same_axes_but(net: Net, op: Op, whole: Sequence[int]) -> InputRule:
+    """Rules of an input whose axes equal the output's, except for axes that are needed `whole`."""
+    rank = len(net.tensor(op.output).shape)
+    return tuple(AxisRule() if axis in whole else AxisRule(axis) for axis in range(rank))
+
+
 def of_window(kernel: Sequence[int], strides: Pair, before: Sequence[int], dilation: Pair = (1, 1)) -> InputRule:
     """Rules of rows and columns of an image under a sliding window."""
     return tuple(AxisRule(i + 1, strides[i], before[i], (kernel[i] - 1) * dilation[i] + 1) for i in range(2))
-
-
-def nowhere(net: Net, op: Op) -> tuple[int, ...]:
-    """No axes: the op cannot be cut."""
-    return ()
 
 
 def last_axis(net: Net, op: Op) -> tuple[int, ...]:
@@ -124,10 +125,6 @@ def box_needed(rule: InputRule, output: Box, shape: Sequence[int]) -> Box:
     return Box(tuple(start for start, _ in spans), tuple(stop for _, stop in spans))
 
 
-def whole_operand(net: Net, op: Op, name: str, output: Box) -> Box:
-    return Box.whole(net.tensor(name).shape)
-
-
 def broadcast_part(net: Net, op: Op, name: str, output: Box) -> Box:
     """The part of an operand that broadcasts to a box of the output."""
     shape = net.tensor(name).shape
@@ -141,7 +138,7 @@ def constant_operands(net: Net, op: Op, output: Box, operand: Operand) -> Iterat
     names = [name for name in op.inputs if name in net.constants]
     roles = ["operand", *(f"operand_{number}" for number in range(2, len(names) + 1))]
     for role, name in zip(roles, names, strict=False):
-        yield role, part_of(net.constants[name], operand(net, op, name, output)), "a constant operand"
+        yield role, net.constants[name][operand(net, op, name, output).slices], "a constant operand"
 
 
 def first_of_part(net: Net, op: Op, output: Box) -> Iterator[Constant]:
@@ -149,10 +146,6 @@ def first_of_part(net: Net, op: Op, output: Box) -> Iterator[Constant]:
     with parts of equal length have the same code."""
     if output.shape[-1:] != net.tensor(op.output).shape[-1:]:
         yield "first", np.array(output.start[-1:], np.int32), "of each row's numbers that is made"
-
-
-def part_of(values: np.ndarray, box: Box) -> np.ndarray:
-    return values[box.slices]
 
 
 def _clip(value: Index, size: int) -> Index:

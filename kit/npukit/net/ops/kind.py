@@ -11,16 +11,7 @@ import numpy as np
 from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import (
-    Constant,
-    InputRule,
-    Operand,
-    boxed_axes,
-    constant_operands,
-    everything,
-    nowhere,
-    whole_operand,
-)
+from npukit.net.ops.fields import Constant, InputRule, Operand, boxed_axes, constant_operands, everything
 from npukit.net.ops.shapes import Shape
 
 LOW, HIGH, ROUNDED, TWICE = "clamped low", "clamped high", "first rounding", "rounding twice"
@@ -36,7 +27,7 @@ Reference = Callable[[Net, Op, Sequence[np.ndarray]], np.ndarray]
 Watched = Callable[[Net, Op, Sequence[np.ndarray], np.ndarray], Events]
 """Function from an op's inputs and output to the reached events."""
 
-IMAGE = "int8[1,2,2,4] scale 0.5 zero 0"
+_IMAGE = "int8[1,2,2,4] scale 0.5 zero 0"
 
 MANY = 1 << 16
 """Maximum number of inputs of any op."""
@@ -56,8 +47,8 @@ class Example:
     """A minimal net of an op kind, as text. `call` computes `y` from the input `x` and constants."""
 
     call: str
-    result: str = IMAGE
-    source: str = IMAGE
+    result: str = _IMAGE
+    source: str = _IMAGE
     constants: str = ""
     before: str = ""
     """Lines of ops before the call."""
@@ -129,8 +120,8 @@ class OpSpec:
     elementwise: bool = False
     field: Callable[[Net, Op], list[InputRule]] = everything
     cuttable: Callable[[Net, Op], tuple[int, ...]] | None = None
-    uncut: Callable[[Net, Op], tuple[int, ...]] = nowhere
-    operand: Operand = whole_operand
+    uncut: Callable[[Net, Op], tuple[int, ...]] = lambda net, op: ()
+    operand: Operand = lambda net, op, name, output: Box.whole(net.tensor(name).shape)
     constants: Callable[[Net, Op, Box], Iterable[Constant]] | None = None
     by_channel: bool = False
     products: Callable[[Net, Op], int] = lambda net, op: 0

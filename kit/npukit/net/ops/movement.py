@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from npukit.errors import NpukitError
 from npukit.net.attributes import Attributes
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops.fields import AxisRule, InputRule, boxed_axes
+from npukit.net.ops.fields import AxisRule, InputRule, boxed_axes, same_axes_but
 from npukit.net.ops.kind import MANY, Example, OpSpec, Scales, names
 from npukit.net.ops.shapes import Shape, check_axes
 
@@ -23,14 +22,11 @@ from npukit.net.ops.shapes import Shape, check_axes
 class Reshape(Attributes):
     """The same bytes with another shape, or another scale and zero point."""
 
-    kind: ClassVar[str] = "reshape"
-
 
 @dataclass(frozen=True)
 class Transpose(Attributes):
     """Axis i of the output is axis axes[i] of the input."""
 
-    kind: ClassVar[str] = "transpose"
     axes: tuple[int, ...] = ()
 
 
@@ -38,7 +34,6 @@ class Transpose(Attributes):
 class Pad(Attributes):
     """Padding of `before` and `after` positions on each axis, filled with `value`."""
 
-    kind: ClassVar[str] = "pad"
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     value: int = 0
@@ -48,7 +43,6 @@ class Pad(Attributes):
 class Concat(Attributes):
     """inputs: activations with the output's quantisation, concatenated along `axis`."""
 
-    kind: ClassVar[str] = "concat"
     axis: int = -1
 
 
@@ -56,7 +50,6 @@ class Concat(Attributes):
 class Slice(Attributes):
     """Elements from `begin` to before `end`, in steps of `strides`, on each axis."""
 
-    kind: ClassVar[str] = "slice"
     begin: tuple[int, ...] = ()
     end: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
@@ -105,12 +98,6 @@ def _slice(net: Net, op: Op) -> Shape:
     return tuple(len(range(*part)) for part in ranges)
 
 
-def _field_of_concat(net: Net, op: Op) -> list[InputRule]:
-    rank = len(net.tensor(op.output).shape)
-    rule = tuple(AxisRule() if axis == op.of(Concat).axis else AxisRule(axis) for axis in range(rank))
-    return [rule] * len(list(net.activations(op)))
-
-
 def _field_of_pad(net: Net, op: Op) -> list[InputRule]:
     """Rules of a pad. A tile of padding alone reads the nearest input position, because no tile may read nothing."""
     sizes = zip(net.tensor(op.inputs[0]).shape, net.tensor(op.output).shape, op.of(Pad).before, strict=True)
@@ -152,8 +139,7 @@ def reshape(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def transpose(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    attributes = op.of(Transpose)
-    return operands[0].transpose(0, *(axis + 1 for axis in attributes.axes))
+    return operands[0].transpose(0, *(axis + 1 for axis in op.of(Transpose).axes))
 
 
 def pad(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -164,13 +150,12 @@ def pad(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 def concat(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
     """Concatenate the inputs. A constant input is repeated for every case."""
-    attributes = op.of(Concat)
     cases = max(len(value) for name, value in zip(op.inputs, operands, strict=True) if name not in net.constants)
     parts = [
         np.broadcast_to(value, (cases, *value.shape)) if name in net.constants else value
         for name, value in zip(op.inputs, operands, strict=True)
     ]
-    return np.concatenate(parts, axis=attributes.axis + 1)
+    return np.concatenate(parts, axis=op.of(Concat).axis + 1)
 
 
 def slice_(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -204,7 +189,7 @@ OPS = (
         constant_first=True,
         scales=Scales.EQUAL_OR_NONE,
         names=names("CONCATENATION PACK TILE", "Concat QLinearConcat Tile"),
-        field=_field_of_concat,
+        field=lambda net, op: [same_axes_but(net, op, [op.of(Concat).axis]) for _ in net.activations(op)],
         uncut=lambda net, op: (op.of(Concat).axis,),
         core_cycles=(8, 0, 0),
         operand=_part_of_concat,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import ClassVar
 
 import numpy as np
 
@@ -50,7 +49,6 @@ class Norm(Attributes):
     mean square. Results are scaled down by 2^`shift` at the end.
     """
 
-    kind: ClassVar[str] = "norm"
     centred: bool = True
     epsilon: int = 1
     shift: int = 1
@@ -63,7 +61,6 @@ class Squares(Attributes):
     """Int32 sums of squared distances from the zero point, over pieces of `piece` elements of the last axis. The
     output's last two axes are the number of pieces and 1."""
 
-    kind: ClassVar[str] = "squares"
     piece: int = 1
 
 
@@ -71,7 +68,6 @@ class Squares(Attributes):
 class NormBySquares(Attributes):
     """inputs: activation, sums of squares of all pieces, multipliers, offsets. An RMS norm of given squares."""
 
-    kind: ClassVar[str] = "norm_by_squares"
     epsilon: int = 1
     shift: int = 1
     clamp: Pair = (-128, 127)
@@ -226,20 +222,18 @@ def _constants(net: Net, op: Op, output: Box) -> Iterator[Constant]:
     yield from first_of_part(net, op, output)
 
 
+_OF_EXAMPLES = "\n".join(f"constant {name}: int32[4] = {[1 << 16] * 4}" for name in "mo")
+
 OPS = (
     OpSpec(
         Norm,
         _norm,
         norm,
-        Example(
-            "norm(x, m, o) shift=12",
-            constants="\n".join(f"constant {name}: int32[4] = {[1 << 16] * 4}" for name in "mo"),
-        ),
+        Example("norm(x, m, o) shift=12", constants=_OF_EXAMPLES),
         operands=(3, 3),
         field=whole_rows,
         names=names(
-            "L2_NORMALIZATION",
-            "GroupNormalization InstanceNormalization LayerNormalization MeanVarianceNormalization",
+            "L2_NORMALIZATION", "GroupNormalization InstanceNormalization LayerNormalization MeanVarianceNormalization"
         ),
         core_cycles=(30, 7, 260),
         uncut=lambda net, op: last_axis(net, op) if op.of(Norm).run else (),
@@ -263,7 +257,7 @@ OPS = (
         norm_by_squares,
         Example(
             "norm_by_squares(x, s, m, o) shift=12",
-            constants="\n".join(f"constant {name}: int32[4] = {[1 << 16] * 4}" for name in "mo"),
+            constants=_OF_EXAMPLES,
             before="op s: int32[1,2,2,2,1] = squares(x) piece=2",
         ),
         operands=(4, 4),

@@ -14,14 +14,14 @@ import numpy as np
 from npukit.errors import NpukitError
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
-from npukit.net.ops.elementwise import Divide, SquaredDifference, aligned, finished, of_elements
+from npukit.net.ops.elementwise import Divide, SquaredDifference, aligned, of_two
 from npukit.net.ops.fields import Constant, broadcast_part, constant_operands
-from npukit.net.ops.kind import Example, names
-from npukit.net.ops.shapes import broadcast
+from npukit.net.ops.kind import names
 from npukit.net.requantize import (
     WAYS,
     Multiplier,
     doubling_high_multiply,
+    finished,
     multiplier_for,
     quantization,
     rescale,
@@ -113,24 +113,10 @@ def _fits(net: Net, op: Op) -> None:
 
 
 OPS = (
-    of_elements(
-        Divide,
-        broadcast,
-        _divide,
-        Example("divide(x, x)"),
-        operands=(2, 2),
-        constant_first=True,
-        constants=_constants,
-        names=names("DIV", "Div"),
-        core_cycles=(22, 0, 0),
-    ),
-    of_elements(
+    of_two(Divide, _divide, constants=_constants, names=names("DIV", "Div"), core_cycles=(22, 0, 0)),
+    of_two(
         SquaredDifference,
-        broadcast,
         _squared_difference,
-        Example("squared_difference(x, x)"),
-        operands=(2, 2),
-        constant_first=True,
         constants=_constants,
         check=_fits,
         names=names("SQUARED_DIFFERENCE", ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from npukit.net.ops.fields import AxisRule, InputRule, box_needed
 from npukit.net.ops.kind import Constant, Example, OpSpec, Reference, Scales, names
 from npukit.net.ops.shapes import Shape, images
 from npukit.net.places import PLACE_UNIT
+from npukit.net.tensor import along
 
 
 @dataclass(frozen=True)
 class ResizeNearest(Attributes):
     """Output row y is input row rows[y]. `columns` likewise."""
 
-    kind: ClassVar[str] = "resize_nearest"
     rows: tuple[int, ...] = ()
     columns: tuple[int, ...] = ()
 
@@ -31,7 +31,6 @@ class ResizeNearest(Attributes):
 class ResizeBilinear(Attributes):
     """Output row y lies between two input rows: (low, high, distance from low in 1/1024). `columns` likewise."""
 
-    kind: ClassVar[str] = "resize_bilinear"
     rows: tuple[tuple[int, int, int], ...] = ()
     columns: tuple[tuple[int, int, int], ...] = ()
 
@@ -76,7 +75,7 @@ def resize_bilinear(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndar
 def _blended(data: np.ndarray, places: tuple[tuple[int, int, int], ...], axis: int) -> np.ndarray:
     """Interpolated values along an axis, times 1024."""
     low, high, step = (np.array(part) for part in zip(*places, strict=True))
-    steps = step.reshape([-1 if index == axis else 1 for index in range(data.ndim)])
+    steps = along(step, data.ndim, axis)
     return data.take(low, axis) * (PLACE_UNIT - steps) + data.take(high, axis) * steps
 
 

@@ -31,7 +31,6 @@ class ArgMax(Attributes):
 class TopK(Attributes):
     """The `count` largest elements of the last axis, ties in index order. Output: indices, or `values`."""
 
-    kind: ClassVar[str] = "top_k"
     count: int = 1
     values: bool = False
 
@@ -56,8 +55,7 @@ def _field_of_argmax(net: Net, op: Op) -> list[InputRule]:
 
 
 def argmax(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    attributes = op.of(ArgMax)
-    return operands[0].argmax(axis=attributes.axis + 1).astype(net.tensor(op.output).dtype)
+    return operands[0].argmax(axis=op.of(ArgMax).axis + 1).astype(net.tensor(op.output).dtype)
 
 
 def top_k(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +31,6 @@ ACCUMULATOR_INTEGER_BITS = 12
 class Softmax(Attributes):
     """Softmax over the last axis."""
 
-    kind: ClassVar[str] = "softmax"
     beta: float = 1.0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from npukit.net.ops.convolution import KERNEL, grouped_product, products_of_a_fi
 from npukit.net.ops.fields import AxisRule, InputRule, elementwise, last_axis, of_window, same_axes
 from npukit.net.ops.kind import MANY, Constant, Example, OpSpec, Scales
 from npukit.net.ops.shapes import Shape, merge_cases, padded, split_cases, taps, windows
-from npukit.net.requantize import multiply_by_quantized_multiplier, quantization
+from npukit.net.requantize import finished, multiply_by_quantized_multiplier, quantization
 
 _TOTAL = (("b", 3), ("m", 1 << 30), ("s", 0))
 
@@ -30,7 +29,6 @@ class Sums(Attributes):
     as for conv2d or dense.
     """
 
-    kind: ClassVar[str] = "sums"
     first: int = 0
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
@@ -43,7 +41,6 @@ class Total(Attributes):
     """inputs: sums of equal shape, then biases, multipliers and shifts, an int32 per channel. All sums plus bias,
     requantised."""
 
-    kind: ClassVar[str] = "total"
     clamp: Pair = (-128, 127)
 
 
@@ -128,11 +125,9 @@ def _of_slice(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def total(net: Net, op: Op, operands: Sequence[np.ndarray]) -> np.ndarray:
-    attributes = op.of(Total)
     *parts, bias, multipliers, shifts = operands
     whole = sum(part.astype(np.int64) for part in parts) + bias.astype(np.int64)
-    scaled = multiply_by_quantized_multiplier(whole, multipliers, shifts)
-    return np.clip(scaled + quantization(net, op.output).zero_point, *attributes.clamp).astype(np.int8)
+    return finished(net, op, multiply_by_quantized_multiplier(whole, multipliers, shifts))
 
 
 OPS = (

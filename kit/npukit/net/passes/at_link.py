@@ -131,7 +131,8 @@ def _arrives(net: Net, op: Op) -> bool:
 
 
 def _leaves(net: Net, op: Op) -> bool:
-    return isinstance(op.attributes, Transpose) or _maps_bytes(net, op) or _is_dequantisation(net, op)
+    dequantises = isinstance(op.attributes, Dequantize) and np.dtype(net.tensor(op.inputs[0]).dtype).itemsize == 1
+    return isinstance(op.attributes, Transpose) or _maps_bytes(net, op) or dequantises
 
 
 def _maps_bytes(net: Net, op: Op) -> bool:
@@ -146,7 +147,3 @@ def _is_quantisation(net: Net, op: Op) -> bool:
         return False
     shape = np.broadcast_shapes(*(net.tensor(name).shape for name in op.inputs[1:]))
     return sum(size > 1 for size in shape) <= 1
-
-
-def _is_dequantisation(net: Net, op: Op) -> bool:
-    return isinstance(op.attributes, Dequantize) and np.dtype(net.tensor(op.inputs[0]).dtype).itemsize == 1

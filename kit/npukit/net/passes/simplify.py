@@ -164,7 +164,7 @@ def _writing(net: Net, op: Op, behind: Op) -> Net:
     return without_unread(net.with_ops(ops))
 
 
-ROWS, COLUMNS = 2, 3
+ROWS, _COLUMNS = 2, 3
 """The axes of size 1 along which concatenation repeats rows, [n, rows, 1, columns, channels], or columns, [n, rows,
 columns, 1, channels]."""
 
@@ -183,7 +183,7 @@ def _repeats(net: Net, op: Op) -> bool:
     if not isinstance(op.attributes, Concat) or len(set(op.inputs)) > 1 or op.inputs[0] in net.constants:
         return False
     shape, axis = net.tensor(op.inputs[0]).shape, op.attributes.axis
-    return len(shape) == 5 and axis in (ROWS, COLUMNS) and shape[axis] == 1
+    return len(shape) == 5 and axis in (ROWS, _COLUMNS) and shape[axis] == 1
 
 
 def _resized(net: Net, op: Op) -> tuple[list[Tensor], list[Op]]:

@@ -14,14 +14,13 @@ from math import prod
 import numpy as np
 
 from npukit.net.net import CORE, NO_WORK, Net, Op
-from npukit.net.ops import Lookup, Prelu, Reshape
-from npukit.net.ops.elementwise import CLAMPED
+from npukit.net.ops import Add, Divide, Lookup, Multiply, Prelu, Reshape, SquaredDifference, Subtract
 from npukit.net.ops.table import SPECS
 from npukit.net.passes.simplify import without_unread, without_unread_constants
 from npukit.net.tensor import Tensor
 
 _BYTES, _TABLE = ("int8", "uint8"), 256
-_ARITHMETIC = CLAMPED | Prelu
+_ARITHMETIC = Add | Subtract | Multiply | Divide | SquaredDifference | Prelu
 MOST_TABLE_BYTES = 16 << 10
 """Limit of the tables of an op: an eighth of the SRAM of a PE of `pe-mesh`."""
 LEAST_PIXELS = 32

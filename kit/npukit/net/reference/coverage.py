@@ -19,10 +19,10 @@ from npukit.net.ops.kind import CLOSE, ENTRIES, HALF, HIGH, LOW, PADDING, ROUNDE
 from npukit.net.ops.softmax import exp_table
 from npukit.net.ops.table import SPECS
 from npukit.net.reference.interpreter import Held, evaluate, run_op
-from npukit.net.requantize import Rescaling, quantization, rescalings, wrap_int32
+from npukit.net.requantize import Rescaling, clamp_of, quantization, rescalings, wrap_int32
 from npukit.net.value_ranges import Range, accumulators, filter_of, requantized, value_ranges
 
-LANES = 16
+_LANES = 16
 """Block of channels within which kernels and accelerators may treat each channel differently."""
 
 CLOSEST = (4, 8, 11, 12, 13, 14, 15)
@@ -98,10 +98,7 @@ class Watch:
         given = self._ranges.get(op.inputs[0])
         if kind == ENTRIES:
             return _entries(self._net, op, given)
-        if (
-            kind == TIES
-            and quantization(self._net, op.output).zero_point == getattr(op.attributes, "clamp", (-128,))[0]
-        ):
+        if kind == TIES and quantization(self._net, op.output).zero_point == clamp_of(op)[0]:
             return ~allowed
         made = filter_of(self._net, op)
         if made is None or kind not in BY_CHANNEL:
@@ -120,10 +117,10 @@ BY_CHANNEL = (LOW, HIGH, ROUNDED, TWICE)
 def _by_group(events: np.ndarray) -> np.ndarray:
     """Events [case, ..., channel] merged by the channel's lane. Channels of a last, partial block stay separate."""
     flat = _over(events.reshape(len(events), -1, events.shape[-1]), 1)
-    whole = flat.shape[1] // LANES * LANES
+    whole = flat.shape[1] // _LANES * _LANES
     parts = [flat[:, whole:]]
     if whole:
-        parts.insert(0, _over(flat[:, :whole].reshape(len(flat), -1, LANES), 1))
+        parts.insert(0, _over(flat[:, :whole].reshape(len(flat), -1, _LANES), 1))
     return np.concatenate(parts, axis=1)
 
 
@@ -142,7 +139,7 @@ def _rescaled(net: Net, op: Op, result: np.ndarray, calls: Sequence[Rescaling]) 
     if whole is None:
         return
     value, multiplier, shift = whole
-    lowest, highest = getattr(op.attributes, "clamp", (-128, 127))
+    lowest, highest = clamp_of(op)
     right = np.maximum(-shift, 0)
     product = wrap_int32(value << np.maximum(shift, 0)) * multiplier + (1 << 30)
     half = np.where(right > 0, np.int64(1) << (30 + right), 0)

@@ -32,10 +32,10 @@ AIMED, CLOSEST_SUMS, CHANGED_TAPS = 16, 4, 4
 """Aimed proposals per window; closest accumulator values kept per channel and side; taps changed one by one per
 proposal."""
 
-WINDOWS, MOST_PARTS = 128, 2
+WINDOWS, _MOST_PARTS = 128, 2
 """Maximum windows over all sharp inputs of a layer, per part of the output; maximum number of parts that raise it."""
 
-PRODUCTS, CHANNEL = 32, 20
+_PRODUCTS, CHANNEL = 32, 20
 """Cost model of a proposal in steps of `work`: products per step, and steps per channel's sum."""
 
 FIRST_UNCLAMPED = 500.0
@@ -103,13 +103,13 @@ def _sharp(
 ) -> np.ndarray | None:
     """`count` sharp inputs. None for a layer without weights, with too many for `work`, or fused with other shapes."""
     made = filter_of(net, net.ops[0])
-    if made is None or count == 0 or made.weights.size * LEAST_PROPOSALS > work * PRODUCTS:
+    if made is None or count == 0 or made.weights.size * LEAST_PROPOSALS > work * _PRODUCTS:
         return None
     if net.tensor(net.outputs[0]).shape != net.tensor(made.op.output).shape:
         return None
     layer, tensor = _layer_of(net, made, boxes), net.tensor(made.op.inputs[0])
-    windows = min(len(layer.windows), -(-WINDOWS * min(int(layer.parts.max()) + 1, MOST_PARTS) // count))
-    proposals = work // (count * windows * (layer.weights.size // PRODUCTS + CHANNEL * layer.weights.shape[1]))
+    windows = min(len(layer.windows), -(-WINDOWS * min(int(layer.parts.max()) + 1, _MOST_PARTS) // count))
+    proposals = work // (count * windows * (layer.weights.size // _PRODUCTS + CHANNEL * layer.weights.shape[1]))
     if proposals < LEAST_PROPOSALS:
         return None
     best = np.zeros((layer.parts.max() + 1, 2, layer.weights.shape[1]))
@@ -275,7 +275,7 @@ units of the largest term."""
 SMALL, MOST_SMALL = 3, 8
 """Elements of a row with small terms, unless the row is short; maximum excess of a small term over the smallest."""
 
-ENTRIES = 256
+_ENTRIES = 256
 
 
 def sharp_rows(
@@ -304,11 +304,11 @@ def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Gene
     left = sums - own[0] - own[entries] - (length - 2) * own[-1]
     small, drawn, left = _drawn_terms(more, left, length - 4, rng)
     pairs = np.full(2 * more[0] + 1, -1)
-    pairs[(more + more[:, np.newaxis]).ravel()] = np.arange(ENTRIES**2)
+    pairs[(more + more[:, np.newaxis]).ravel()] = np.arange(_ENTRIES**2)
     exact = np.where((left >= 0) & (left < len(pairs)), pairs[np.clip(left, 0, len(pairs) - 1)], -1)
     best = exact.argmax(axis=1)[:, np.newaxis]
     pair = exact[every, best]
-    rest = np.concatenate([0 * pair, pair // ENTRIES, pair % ENTRIES, drawn[every[:, 0], best[:, 0]], small], axis=1)
+    rest = np.concatenate([0 * pair, pair // _ENTRIES, pair % _ENTRIES, drawn[every[:, 0], best[:, 0]], small], axis=1)
     rows = np.column_stack([entries, rng.permuted(rest, axis=1)])
     turned = (np.arange(length) - every // CLOSEST_EDGES) % length
     return np.take_along_axis(rows, turned, axis=1)[pair[:, 0] >= 0][:count]
@@ -316,7 +316,7 @@ def _differences(table: np.ndarray, length: int, count: int, rng: np.random.Gene
 
 def _edges(table: np.ndarray, own: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Table entries and sums of edges: the closest `ROWS_PER_EDGE` times, then each entry's in turn."""
-    entries, outputs, side = np.meshgrid(np.arange(ENTRIES), np.arange(ENTRIES - 1), np.arange(2), indexing="ij")
+    entries, outputs, side = np.meshgrid(np.arange(_ENTRIES), np.arange(_ENTRIES - 1), np.arange(2), indexing="ij")
     sums = np.floor(table[entries] / 16 / (outputs + 0.5)).astype(np.int64) + side
     least = own[0] + own[entries] + (length - 2) * own[-1]
     possible = (sums >= least) & (sums <= least + min(length - 2, MOST_LOUD) * (own[0] - own[-1]))
@@ -349,4 +349,4 @@ def _drawn_terms(
         found = np.maximum(np.searchsorted(rising, wanted, "right") - 1, 0)
         drawn[..., place] = rng.integers(first[found], behind[found])
         left = left - rising[found]
-    return ENTRIES - 1 - small, ENTRIES - 1 - drawn, left
+    return _ENTRIES - 1 - small, _ENTRIES - 1 - drawn, left

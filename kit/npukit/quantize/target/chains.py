@@ -14,9 +14,9 @@ from tvm import relax
 from tvm.ir import Call, IRModule
 
 from npukit.net.importer.expressions import callee, shape_of
-from npukit.net.tensor import Quantization
-from npukit.quantize.canonical import foldable, weight_axis
-from npukit.quantize.function import constant, make_call, outputs, rewritten, substituted, variables
+from npukit.net.tensor import Quantization, along
+from npukit.quantize.canonical import channel_axis_of, foldable, weight_axis
+from npukit.quantize.function import changed, constant, make_call, outputs, variables
 from npukit.quantize.points import Points
 
 operators: Any = relax.op.nn
@@ -43,22 +43,15 @@ class Chain:
 
 def chains(points: Points) -> Iterator[Chain]:
     """All chains of a function, in order."""
-    readers = dict[Any, list[Any]]()
-    for variable, value in points.values.items():
-        for read in variables(value):
-            readers.setdefault(read, []).append(variable)
     products = {each: _product(points, each) for each in points.in_order()}
     results = {product: each for each, product in products.items() if product is not None}
     for first, product in products.items():
-        if (
-            product is None
-            or channels_read(points.values[product], channel_axis_of(points.values[product])) != TOGETHER
-        ):
+        if product is None:
             continue
         axis = channel_axis_of(points.values[product])
-        found = _followed(
-            points, first, readers, {each: results[each] for each in results if _keeps(points, each, axis)}
-        )
+        if channels_read(points.values[product], axis) != TOGETHER:
+            continue
+        found = _followed(points, first, {each: made for each, made in results.items() if _keeps(points, each, axis)})
         if found is not None:
             last, between = found
             inner = {each: products[each] for each in between if products.get(each) is not None}
@@ -114,31 +107,29 @@ def _activations(points: Points, first: Any) -> Iterator[Any]:
         first = variables(points.values[first])[0]
 
 
-def _followed(
-    points: Points, first: Any, readers: Mapping[Any, list[Any]], passed: Mapping[Any, Any]
-) -> tuple[list[Any], list[Any]] | None:
+def _followed(points: Points, first: Any, passed: Mapping[Any, Any]) -> tuple[list[Any], list[Any]] | None:
     """The linear readers, and all results before them; None if another op reads a result between. `passed`: results of
     linear ops that the chain goes through."""
     last, between, todo, ends = dict[Any, None](), dict[Any, None](), [first], outputs(points.module)
     while todo:
         variable = todo.pop(0)
         between[variable] = None
-        if variable in ends or variable not in readers:
+        if variable in ends or variable not in points.readers:
             return None
-        for reader in readers[variable]:
+        for reader in points.readers[variable]:
             value = points.values[reader]
             if reader in passed:
                 todo.append(passed[reader])
             elif foldable(value):
                 last[reader] = None
-            elif _by_element(points, reader, first) or callee(value) in OF_CHANNELS:
+            elif _by_element(points, reader) or callee(value) in OF_CHANNELS:
                 todo += [] if reader in between else [reader]
             else:
                 return None
     return list(last), list(between)
 
 
-def _by_element(points: Points, variable: Any, first: Any) -> bool:
+def _by_element(points: Points, variable: Any) -> bool:
     """True if the variable is a function of single numbers."""
     return not points.leaf(variable).same_as(variable) or not points.core(variable).same_as(variable)
 
@@ -173,19 +164,14 @@ def _halves(weights: np.ndarray, axis: int, outer: int) -> np.ndarray:
 
 def with_constants(module: IRModule, made: Constants) -> tuple[IRModule, dict[Any, Any]]:
     """The function with other weights and biases, and the new variables by the old. Shapes follow."""
-    known: dict[Any, Any] = {}
 
-    def emit(builder: relax.BlockBuilder, variable: Any, value: Any) -> None:
-        if isinstance(value, relax.Tuple):
-            return
-        given = value
-        if variable in made and isinstance(value, Call):
-            new = relax.const(np.ascontiguousarray(made[variable], np.float32))
-            given = _with_weights(value, new)
-        known[variable] = builder.emit(substituted(given, known), variable.name)
+    def change(builder: relax.BlockBuilder, variable: Any, value: Any) -> Any:
+        del builder
+        if variable not in made or not isinstance(value, Call):
+            return value
+        return _with_weights(value, relax.const(np.ascontiguousarray(made[variable], np.float32)))
 
-    ends = outputs(module)
-    return rewritten(module, emit, lambda _: [known.get(end, end) for end in ends]), known
+    return changed(module, change)
 
 
 def _with_weights(call: Any, weights: Any) -> Any:
@@ -206,14 +192,3 @@ def weights_of(points: Points, linear: Any, known: Constants) -> np.ndarray:
 
 def input_axis(call: Any) -> int:
     return 0 if callee(call) == "matmul" else str(call.attrs.kernel_layout).index("I")
-
-
-def along(numbers: np.ndarray, rank: int, axis: int) -> np.ndarray:
-    """Numbers along one of `rank` axes."""
-    return numbers.reshape([-1 if each == axis else 1 for each in range(rank)])
-
-
-def channel_axis_of(call: Any) -> int:
-    if callee(call) == "matmul":
-        return len(shape_of(call)) - 1
-    return str(call.attrs.out_layout or call.attrs.data_layout).index("C")

@@ -13,19 +13,11 @@ import numpy as np
 from tvm import relax
 
 from npukit.net.importer.expressions import callee, operands, shape_of
-from npukit.quantize.canonical import foldable, weight_axis
+from npukit.net.tensor import along
+from npukit.quantize.canonical import channel_axis_of, foldable, weight_axis
 from npukit.quantize.function import constant, outputs, parameters, variables
 from npukit.quantize.points import Points
-from npukit.quantize.target.chains import (
-    TOGETHER,
-    Constants,
-    along,
-    changes_channels,
-    channel_axis_of,
-    channels_read,
-    input_axis,
-    weights_of,
-)
+from npukit.quantize.target.chains import TOGETHER, Constants, changes_channels, channels_read, input_axis, weights_of
 
 SCALABLE = ("nn.relu", "nn.leakyrelu", "abs", "negative", "nn.max_pool2d", "nn.avg_pool2d", "mean")
 """Operators scaling each channel of the result as the channel of the input, for factors above zero."""
@@ -34,7 +26,7 @@ OF_EQUALS = ("add", "subtract", "maximum", "minimum")
 
 ENDLESS = 1e30
 """An upper limit above is none."""
-LEAST = 2.0**-16
+_LEAST = 2.0**-16
 """Least factor of a channel, relative to the largest channel."""
 
 
@@ -130,7 +122,7 @@ def factors_of(peaks: np.ndarray, power: float) -> np.ndarray:
     """The factors of channels, at most 1. With the power 1 all channels get equal ranges. A channel of zeros keeps the
     range."""
     relative = peaks / max(float(peaks.max()), np.finfo(np.float32).tiny)
-    return np.where(peaks > 0, np.maximum(relative, LEAST), 1.0) ** power
+    return np.where(peaks > 0, np.maximum(relative, _LEAST), 1.0) ** power
 
 
 def equalised(points: Points, group: TiedChannels, factors: np.ndarray, known: Constants) -> Constants:

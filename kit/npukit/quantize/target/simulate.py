@@ -18,14 +18,14 @@ from npukit.net.tensor import Quantization
 from npukit.quantize.attempt import FloatModel, terms
 from npukit.quantize.canonical import weight_axis
 from npukit.quantize.choose import FIXED_SCALE
-from npukit.quantize.function import constant, make_call, outputs, parameters, rewritten, substituted, variables
+from npukit.quantize.function import make_call, outputs, parameters, rewritten, substituted, variables
 from npukit.quantize.observe import Run, runner
 from npukit.quantize.points import Points
 from npukit.quantize.report import closeness
 from npukit.quantize.rewrite import QdqRewriting
 from npukit.quantize.scales import of_weights, quantised
 from npukit.quantize.states import Frames
-from npukit.quantize.target.chains import Constants
+from npukit.quantize.target.chains import Constants, weights_of
 from npukit.quantize.target.treatment import Treatment
 
 FINE = 2.0**-20
@@ -145,7 +145,7 @@ class Simulation:
         for variable in self.points.in_order():
             given.append(_limits(rounded.results.get(variable), usual[variable], variable in finer))
         for linear in self.linear:
-            weights = rounded.constants.get(linear, constant(self.points.values[linear].args[1]))
+            weights = weights_of(self.points, linear, rounded.constants)
             axis = weight_axis(self.points.values[linear], weights.ndim)
             given.append(_in_int8(weights, axis, linear in finer) if linear in rounded.weights else weights)
         given += [rounded.constants.get(each, bias) for each, bias in self._biased.items()]
@@ -183,10 +183,7 @@ def _limits(given: Quantization | None, usual: Quantization, twice: bool) -> np.
 def _in_int8(weights: np.ndarray, axis: int, twice: bool) -> np.ndarray:
     """The real numbers of the weights in int8."""
     chosen = of_weights(weights, axis, np.zeros(weights.shape[axis]))
-    shape = [1] * weights.ndim
-    if chosen.axis is not None:
-        shape[chosen.axis] = -1
-    scales = np.array(chosen.scales).reshape(shape)
+    scales, _ = chosen.arrays(weights.ndim)
     return np.rint(weights / scales * 2) / 2 * scales if twice else quantised(weights, chosen) * scales
 
 

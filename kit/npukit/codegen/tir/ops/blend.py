@@ -8,7 +8,7 @@ import numpy as np
 
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop
-from npukit.codegen.tir.ops.fixed_point import clamp, requantize
+from npukit.codegen.tir.ops.finish import finished, rescaled
 from npukit.codegen.tir.ops.strided import Strided, each_position
 from npukit.net.ops import Mean, ResizeBilinear
 from npukit.net.places import PLACE_UNIT
@@ -24,16 +24,15 @@ def mean(tile: Tile, source: Pointed, output: Pointed) -> None:
     reduced = tuple(size if axis in attributes.axes else 1 for axis, size in enumerate(given.shape))
     count = prod(reduced)
     factor = mean_rescaling(tile.net, tile.op, count)
-    zero_in, zero_out = (quantization(tile.net, name).zero_point for name in (tile.op.inputs[0], tile.op.output))
+    zero = quantization(tile.net, tile.op.inputs[0]).zero_point
     with each_position(made.shape) as position:
-        total = Local("sum", "int32", -zero_in * count)
+        total = Local("sum", "int32", -zero * count)
         with each_position(reduced, "k") as inner:
             taken = [
                 b if axis in attributes.axes else a for axis, (a, b) in enumerate(zip(position, inner, strict=True))
             ]
             total.set(total.value + cast("int32", source[given.index(taken)]))
-        scaled = requantize(total.value, factor.multiplier, factor.shift)
-        output[made.index(position)] = cast("int8", clamp(scaled + zero_out, -128, 127))
+        output[made.index(position)] = finished(tile, rescaled(total.value, factor))
 
 
 def resize_nearest(tile: Tile, source: Pointed, rows: Pointed, columns: Pointed, output: Pointed) -> None:

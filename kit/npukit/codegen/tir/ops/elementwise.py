@@ -8,10 +8,9 @@ import numpy as np
 
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Pointed, cast, let, select
-from npukit.codegen.tir.ops.fixed_point import clamp, requantize
+from npukit.codegen.tir.ops.finish import finished, rescaled
 from npukit.codegen.tir.ops.strided import Strided, each_element, each_position, in_order
 from npukit.net.ops import Quantize
-from npukit.net.ops.elementwise import CLAMPED
 from npukit.net.requantize import (
     ADD_LEFT_SHIFT,
     ONE_HALF,
@@ -37,7 +36,7 @@ def _sum(tile: Tile, arrays: tuple[Pointed, ...], factors: AddRescaling, combine
     def element(first: Expr, second: Expr) -> Expr:
         a = let("a", _share(_centred(tile, 0, first), factors.first))
         b = let("b", _share(_centred(tile, 1, second), factors.second))
-        return finished(tile, _rescaled(combine(a, b), factors.output))
+        return finished(tile, rescaled(combine(a, b), factors.output))
 
     each(tile, arrays, element)
 
@@ -46,14 +45,14 @@ def _share(centred: Expr, factor: Multiplier) -> Expr:
     """An operand's part of a sum. A factor of one half is one bit less of the shift."""
     if factor == ONE_HALF:
         return centred * (1 << (ADD_LEFT_SHIFT - 1))
-    return _rescaled(centred * (1 << ADD_LEFT_SHIFT), factor)
+    return rescaled(centred * (1 << ADD_LEFT_SHIFT), factor)
 
 
 def multiply(tile: Tile, *arrays: Pointed) -> None:
     factor = product_rescaling(tile.net, tile.op)
 
     def element(first: Expr, second: Expr) -> Expr:
-        return finished(tile, _rescaled(_centred(tile, 0, first) * _centred(tile, 1, second), factor))
+        return finished(tile, rescaled(_centred(tile, 0, first) * _centred(tile, 1, second), factor))
 
     each(tile, arrays, element)
 
@@ -82,8 +81,8 @@ def prelu(tile: Tile, *arrays: Pointed) -> None:
 
     def element(value: Expr, slope: Expr) -> Expr:
         data = let("data", _centred(tile, 0, value))
-        negative = _rescaled(data * _centred(tile, 1, slope), scaled)
-        return finished(tile, select(data >= 0, _rescaled(data, same), negative))
+        negative = rescaled(data * _centred(tile, 1, slope), scaled)
+        return finished(tile, select(data >= 0, rescaled(data, same), negative))
 
     each(tile, arrays, element)
 
@@ -132,7 +131,7 @@ def dequantize(tile: Tile, source: Pointed, scale: Pointed, output: Pointed) -> 
 
 def requantize_op(tile: Tile, *arrays: Pointed) -> None:
     factor = scale_ratio(tile.net, tile.op)
-    each(tile, arrays, lambda value: finished(tile, _rescaled(_centred(tile, 0, value), factor)))
+    each(tile, arrays, lambda value: finished(tile, rescaled(_centred(tile, 0, value), factor)))
 
 
 def each(tile: Tile, arrays: tuple[Pointed, ...], element: Callable[..., Expr]) -> None:
@@ -148,19 +147,6 @@ def each(tile: Tile, arrays: tuple[Pointed, ...], element: Callable[..., Expr]) 
 def _centred(tile: Tile, index: int, value: Expr) -> Expr:
     """An operand's element minus the zero point."""
     return cast("int32", value) - quantization(tile.net, tile.op.inputs[index]).zero_point
-
-
-def _rescaled(value: Expr, factor: Multiplier) -> Expr:
-    return requantize(value, factor.multiplier, factor.shift)
-
-
-def finished(tile: Tile, scaled: Expr) -> Expr:
-    """The result with the output's zero point, clamp and type."""
-    attributes, dtype = tile.op.attributes, tile.output.tensor.dtype
-    limits = np.iinfo(dtype)
-    bounds = (int(limits.min), int(limits.max))
-    chosen = attributes.clamp if isinstance(attributes, CLAMPED) else bounds
-    return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, *chosen))
 
 
 _NAMED = (add, dequantize, lookup, maximum, minimum, multiply, prelu, quantize, subtract)

@@ -17,7 +17,7 @@ from npukit.net.requantize import quantization
 
 PIXELS = 2
 """Pixels that share each loaded weight: with their sums as many as the core's registers hold."""
-UNROLLED = 2
+_UNROLLED = 2
 
 Block = Callable[[list[Expr]], None]
 
@@ -195,8 +195,8 @@ def _pixels_of_a_row(sweep: Sweep, at_once: int) -> Iterator[tuple[Expr, Taps, i
 
 
 def _each(count: Expr) -> Iterator[Expr]:
-    """A loop with `UNROLLED` turns at once if their number is known, then the remaining turns."""
-    at_once = UNROLLED if isinstance(count, int) else 1
+    """A loop with `_UNROLLED` turns at once if their number is known, then the remaining turns."""
+    at_once = _UNROLLED if isinstance(count, int) else 1
     rounds = count // at_once if isinstance(count, int) else count
     with loop("i", 0, rounds) as i:
         for turn in range(at_once):

@@ -1,16 +1,17 @@
-"""The finish of every filter's sums: start from the bias, requantise, clamp, store."""
+"""The finish of sums: requantisation and clamp of an element; the bias, requantisation and clamp of a filter's sums."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+
 from npukit.accel.core_filters import PRESCALED, in_one_step
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Local, Pointed, call, cast, do, select
 from npukit.codegen.tir.ops.fixed_point import clamp, high_half, requantize, scale_down
-from npukit.net.ops import Conv2d, Dense, DepthwiseConv2d, TransposeConv2d
-from npukit.net.requantize import quantization, requantization
+from npukit.net.requantize import Multiplier, clamp_of, quantization, requantization
 
 _MOST_SHIFT = 31
 
@@ -42,13 +43,12 @@ class Finish:
     """The arithmetic from sums to outputs, with the last two or three constants of a filter kernel."""
 
     def __init__(self, tile: Tile, constants: tuple[Pointed, ...]) -> None:
-        attributes = tile.op.of(Conv2d, DepthwiseConv2d, Dense, TransposeConv2d)
         self._fast = in_one_step(tile.net, tile.op)
         own = 2 if self._fast is None else 3
         self._bias = constants[0] if len(constants) > own else None
         self._multipliers, *self._addends, self._shifts = constants[-own:]
         self._zero = quantization(tile.net, tile.op.output).zero_point
-        self._clamp = attributes.clamp
+        self._clamp = clamp_of(tile.op)
         chosen = slice(tile.output.box.start[-1], tile.output.box.stop[-1])
         self._only_right = bool((requantization(tile.net, tile.op).shifts[chosen] <= 0).all())
         self._ties = () if self._fast is None else set(self._fast.ties[chosen].tolist())
@@ -90,6 +90,18 @@ class Finish:
         tie = 1 << (PRESCALED - 1)
         below = (total >> 31) & tie
         return scaled - (below if 0 not in self._ties else select(self._shifts[channel] > 1, below, 0))
+
+
+def rescaled(value: Expr, factor: Multiplier) -> Expr:
+    return requantize(value, factor.multiplier, factor.shift)
+
+
+def finished(tile: Tile, scaled: Expr) -> Expr:
+    """The scaled result with the output's zero point, the op's clamp and the output's type."""
+    dtype = tile.output.tensor.dtype
+    limits = np.iinfo(dtype)
+    low, high = clamp_of(tile.op) if dtype == "int8" else (int(limits.min), int(limits.max))
+    return cast(dtype, clamp(scaled + quantization(tile.net, tile.op.output).zero_point, low, high))
 
 
 def wide(value: Expr, zero: int = 0) -> Expr:

@@ -10,8 +10,8 @@ from npukit.net.ops import ArgMax, Concat, Pad, Slice, TopK, Transpose
 
 KEY_BITS = 16
 KEY = 1 << KEY_BITS
-LIMIT = 1 << 30
-"""A key for sorting is value * KEY - place. No key is beyond LIMIT."""
+_LIMIT = 1 << 30
+"""A key for sorting is value * KEY - place. No key is beyond _LIMIT."""
 
 
 def transpose(tile: Tile, source: Pointed, output: Pointed) -> None:
@@ -72,9 +72,9 @@ def top_k(tile: Tile, source: Pointed, output: Pointed) -> None:
     """Each turn finds the largest key below the previous key. Keys order elements by value, then by place."""
     attributes, given, made = tile.op.of(TopK), Strided.of(tile.inputs[0]), Strided.of(tile.output)
     with each_position(given.shape[:-1], "row_") as row:
-        last = Local("last", "int32", LIMIT)
+        last = Local("last", "int32", _LIMIT)
         with loop("rank", 0, attributes.count) as rank:
-            best = Local("best", "int32", -LIMIT)
+            best = Local("best", "int32", -_LIMIT)
             with loop("i", 0, given.shape[-1]) as i:
                 key = let("key", cast("int32", source[given.index([*row, i])]) * KEY - i)
                 with when(key < last.value), when(key > best.value):

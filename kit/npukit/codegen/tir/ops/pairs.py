@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from npukit.accel.interface import Tile
 from npukit.codegen.tir.door import Expr, Pointed, cast, let
-from npukit.codegen.tir.ops.elementwise import each, finished
-from npukit.codegen.tir.ops.fixed_point import high_product, requantize
+from npukit.codegen.tir.ops.elementwise import each
+from npukit.codegen.tir.ops.finish import finished, rescaled
+from npukit.codegen.tir.ops.fixed_point import high_product
 from npukit.net.ops.pairs import square_rescaling
 
 
@@ -25,7 +26,7 @@ def squared_difference(tile: Tile, *arrays: Pointed) -> None:
 
     def element(first: Expr, second: Expr) -> Expr:
         distance = let("distance", _of(first_table, first) - _of(second_table, second))
-        return finished(tile, requantize(distance * distance, factor.multiplier, factor.shift))
+        return finished(tile, rescaled(distance * distance, factor))
 
     each(tile, (*given, output), element)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from npukit.accel.interface import Tile
-from npukit.codegen.tir.door import Expr, Local, Pointed, cast, let, loop, quotient, select
-from npukit.codegen.tir.ops.finish import Finish, wide
-from npukit.codegen.tir.ops.fixed_point import clamp, requantize
+from npukit.codegen.tir.door import Expr, Local, Pointed, let, loop, quotient, select
+from npukit.codegen.tir.ops.finish import Finish, finished, rescaled, wide
 from npukit.codegen.tir.ops.strided import Layout, Strided, each_pixel, each_position
 from npukit.net.ops import Matmul, TransposeConv2d
 from npukit.net.ops.dense import operand_axes
@@ -49,7 +48,7 @@ def matmul(tile: Tile, first: Pointed, second: Pointed, output: Pointed) -> None
     )
     depth, leading = left.shape[-1], untransposed(made.shape, attributes.result)[:-2]
     rows, columns = left.broadcast((*leading, *left.shape[-2:])), right.broadcast((*leading, *right.shape[-2:]))
-    zeros = [quantization(tile.net, name).zero_point for name in (*tile.op.inputs, tile.op.output)]
+    zeros = [quantization(tile.net, name).zero_point for name in tile.op.inputs]
     factor = matmul_rescaling(tile.net, tile.op)
     with each_position(made.shape) as position:
         *outer, row, column = untransposed(position, attributes.result)
@@ -57,8 +56,7 @@ def matmul(tile: Tile, first: Pointed, second: Pointed, output: Pointed) -> None
         with loop("k", 0, depth) as k:
             a, b = first[rows.index([*outer, row, k])], second[columns.index([*outer, k, column])]
             total.set(total.value + wide(a, zeros[0]) * wide(b, zeros[1]))
-        scaled = requantize(total.value, factor.multiplier, factor.shift)
-        output[made.index(position)] = cast("int8", clamp(scaled + zeros[2], *attributes.clamp))
+        output[made.index(position)] = finished(tile, rescaled(total.value, factor))
 
 
 KERNELS = {"matmul": matmul, "transpose_conv2d": transpose_conv2d}

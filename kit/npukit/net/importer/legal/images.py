@@ -42,7 +42,7 @@ def resize2d(builder: Any, call: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Line:
+class _Line:
     """The rows or columns of an image to resize. Result i lies at (i * `step` + `first`) / `whole`."""
 
     size: int
@@ -51,7 +51,7 @@ class Line:
     whole: int
 
     @classmethod
-    def of(cls, size: int, result: int, mode: str) -> Line:
+    def of(cls, size: int, result: int, mode: str) -> _Line:
         step, first, whole = RATIOS[mode](size, result)
         common = gcd(step, first, whole)
         return cls(size, step // common, first // common, whole // common)
@@ -66,7 +66,7 @@ class Line:
 
 def _resized(data: Any, size: list[int], layout: str, mode: str) -> Any:
     axes = [layout.index(letter) for letter in "HW"]
-    lines = [Line.of(int(data.shape[axis]), made, mode) for axis, made in zip(axes, size, strict=True)]
+    lines = [_Line.of(int(data.shape[axis]), made, mode) for axis, made in zip(axes, size, strict=True)]
 
     def blended(*place: Any) -> Any:
         rows, columns = (line.near(place[axis]) for line, axis in zip(lines, axes, strict=True))

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import tvm
-import tvm_ffi
 from tvm import tirx
 
 from npukit.net.attributes import MOST_CYCLES
 from npukit.net.c_code.function import INT8_OF_RATIO, MATH
+from npukit.net.importer.tir.rows import nodes_of
 
 ir: Any = tirx
 _VARIABLE: Any = tvm.ir.Var
@@ -180,7 +180,7 @@ class _Count:
         end = self._operation("+", (first, self._of(loop.extent)))
         begins, ends = _most(first), _most(end)
         turns = 1 if begins is None or ends is None else max(ends - begins, 0)
-        changed = {self._array(each.buffer) for each in _nodes(loop.body, tirx.BufferStore)}
+        changed = {self._array(each.buffer) for each in nodes_of(loop.body, tirx.BufferStore)}
         self._names[loop.loop_var] = first
         if turns == 1 or (turns == _UNROLLED and not _has_choices(loop.body)):
             self.block(loop.body)
@@ -365,16 +365,10 @@ class _Count:
         return self._made[key]
 
 
-def _nodes(body: Any, *kinds: Any) -> list[Any]:
-    found: list[Any] = []
-    tvm_ffi.structural_walk(body, (kinds, found.append))
-    return found
-
-
 def _has_choices(body: Any) -> bool:
     """True for statements with branches. A compiler does not unroll a loop around them."""
-    calls = (each.op.name == _CHOICE for each in _nodes(body, _CALL_NODE))
-    return bool(_nodes(body, tirx.IfThenElse, tirx.While)) or any(calls)
+    calls = (each.op.name == _CHOICE for each in nodes_of(body, _CALL_NODE))
+    return bool(nodes_of(body, tirx.IfThenElse, tirx.While)) or any(calls)
 
 
 def _dtype(node: Any) -> str:

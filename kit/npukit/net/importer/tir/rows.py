@@ -117,10 +117,10 @@ class _Rows:
         known: dict[Any, Interval] = {
             variable: (grid, grid) for variable, grid in zip(self._variables(count), grids, strict=True)
         }
-        for loop in _nodes(self.function.body, tirx.For):
+        for loop in nodes_of(self.function.body, tirx.For):
             first, turns = _number(loop.min) or 0, _number(loop.extent) or _WORD
             known.setdefault(loop.loop_var, _constant(first, first + turns - 1, grids[0]))
-        for bind in _nodes(self.function.body, tirx.Bind):
+        for bind in nodes_of(self.function.body, tirx.Bind):
             known[bind.var] = bounds(bind.value, known, grids[0])
         found: list[Interval | None] = [None] * len(self.shapes)
         for array, index in self._uses():
@@ -134,7 +134,7 @@ class _Rows:
 
     def _uses(self) -> Iterator[tuple[int, Any]]:
         """The number of the array and the subscript of each element read or written: 0 for the output."""
-        for access in _nodes(self.function.body, tvm.ir.TensorLoad, tirx.BufferStore):
+        for access in nodes_of(self.function.body, tvm.ir.TensorLoad, tirx.BufferStore):
             if (array := self._arrays.get(_array(access))) is not None:
                 yield array, access.indices[0]
 
@@ -143,7 +143,7 @@ class _Rows:
         """The number of the output and of each input, by the names in the function."""
         *inputs, output = self.function.params
         known = {each: place for place, each in enumerate((output, *inputs))}
-        views = _nodes(self.function.body, tirx.DeclBuffer)
+        views = nodes_of(self.function.body, tirx.DeclBuffer)
         return known | {each.buffer: known[each.data.args[0]] for each in views if each.data.args[0] in known}
 
     def _of_rows(self, shape: Shape, found: Interval | None) -> tuple[tuple[Run, ...], ...]:
@@ -177,7 +177,7 @@ class _Rows:
 
         body = self.nest.loops[self.depth + len(variables) - 1].body
         rest = tvm_ffi.structural_map(body, ((tvm.ir.TensorLoad, tirx.BufferStore), plain))
-        used = _nodes(rest, tvm.ir.Var)
+        used = nodes_of(rest, tvm.ir.Var)
         return [any(each.same_as(variable) for each in used) for variable in variables]
 
 
@@ -192,7 +192,7 @@ def _array(access: Any) -> Any:
     return access.buffer if isinstance(access, tirx.BufferStore) else access.source
 
 
-def _nodes(body: Any, *kinds: Any) -> list[Any]:
+def nodes_of(body: Any, *kinds: Any) -> list[Any]:
     """The nodes of some kinds, in the order of the statements."""
     found: list[Any] = []
     tvm_ffi.structural_walk(body, (kinds, found.append))
