@@ -250,7 +250,7 @@ Measured at {first} and {count} other commits by `python benchmarks/zoo/zoo.py F
 which builds the models in FOLDER again and compares the results with this page.
 
 - *Built*: `yes`, the file as it is; `--float` or `--calibration`, a float model, calibrated with
-  random inputs and `--target-db 22`, else 18. *Read*: not built; the integer reference is compared.
+  random inputs. *Read*: not built; the integer reference is compared.
 - *Against*: the other runtime and the difference: exact, steps of the output's scale, or
   signal-to-error ratio in dB. **Bold** is wrong: more than 3 steps, or less than 40 dB in float, 20
   dB after calibration.
