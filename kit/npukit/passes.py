@@ -9,7 +9,14 @@ from functools import partial
 from math import inf
 
 from npukit.accel.choices import TunedChoice, as_predicted, with_choices
-from npukit.accel.engines import refuse_cpu_ops, with_own_passes, with_patterns_of, with_placed_ops, with_subgraphs_of
+from npukit.accel.engines import (
+    refuse_cpu_ops,
+    with_own_passes,
+    with_patterns_of,
+    with_placed_ops,
+    with_rounding_of,
+    with_subgraphs_of,
+)
 from npukit.accel.groups import with_groups_joined
 from npukit.accel.interface import Engines, whole_cycles
 from npukit.accel.phases import with_phases
@@ -69,8 +76,11 @@ class Pass:
     run: Callable[[Net, PassOptions], Net]
 
 
-OWN = (Pass("plug-ins", lambda net, options: with_own_passes(net, options.engines)),)
-"""The passes of plug-ins."""
+OWN = (
+    Pass("rounding", lambda net, options: with_rounding_of(net, options.engines, options.only)),
+    Pass("plug-ins", lambda net, options: with_own_passes(net, options.engines)),
+)
+"""The passes that plug-ins decide."""
 
 SIMPLIFYING = (
     Pass("dead-channels", lambda net, options: without_dead_channels(net)),

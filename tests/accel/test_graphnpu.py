@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -18,13 +19,17 @@ from end_to_end.builds import DIGITS, build
 from frontend.tflite_models import run_micro
 from helpers import CHECKOUT, needs
 from npukit import api
-from npukit.accel.subgraphs.compiler import CompiledBlob, NetworkCompiler, RefusedSubgraph
+from npukit.accel.cpu import Cpu
+from npukit.accel.interface import Accelerator
+from npukit.accel.subgraphs.compiler import CompiledBlob, Form, NetworkCompiler, RefusedSubgraph
 from npukit.accel.subgraphs.json_file import subgraph_text
+from npukit.accel.subgraphs.plugin import NetworkPlugin
 from npukit.board.board import Board, load_board
 from npukit.cli.next_step import next_step
 from npukit.errors import NpukitError
 from npukit.net.net import Net, Op, fuse
 from npukit.net.reference.interpreter import run_reference
+from npukit.passes import OWN, PassOptions, run_passes
 from npukit.plan.ir.plan import Compute, PePlan, View
 from npukit.quantize.models import load_model
 from plan.networks import Builder
@@ -147,6 +152,23 @@ def test_a_compiler_that_reads_tflite_gets_what_tflite_micro_runs(tmp_path: Path
     given = np.random.default_rng(0).integers(-128, 128, net.tensor(net.inputs[0]).shape, np.int8)
     (got,) = run_micro((tmp_path / "kept.tflite").read_bytes(), [[given]])
     np.testing.assert_array_equal(got[0], run_reference(net, [given])[0])
+
+
+class OfCompiler(NetworkPlugin):
+    """A plug-in that takes nothing."""
+
+    name, version = "npu", "1"
+
+    def refusal_of_one(self, net: Net, op: Op) -> str | None:
+        return "it takes nothing"
+
+
+@pytest.mark.parametrize(("form", "once"), [("json", True), ("onnx", True), ("tflite", False)])
+def test_networks_round_as_the_files_of_a_compiler_mean(form: Form, *, once: bool) -> None:
+    net = load_model(DIGITS / "digits_qdq.onnx").net
+    assert net.rounds_once
+    engine = cast(Accelerator, OfCompiler(NetworkCompiler("npu", (sys.executable,), {}, form=form)))
+    assert run_passes(net, OWN, PassOptions({"cpu": Cpu(), "npu": engine})).rounds_once == once
 
 
 # --- errors

@@ -60,6 +60,12 @@ def with_own_passes(net: Net, engines: Engines) -> Net:
     return net
 
 
+def with_rounding_of(net: Net, engines: Engines, only: str | None = None) -> Net:
+    """The net with two roundings if an engine knows no other."""
+    twice = any(engine.abilities.rounds_twice for engine in _used(engines, only).values())
+    return replace(net, rounds_once=net.rounds_once and not twice)
+
+
 def own_passes(engines: Iterable[Accelerator], place: str) -> list[Callable[..., Any]]:
     """The plug-ins' own passes at a place (a field of `OwnPasses`), in the board's order."""
     found = (getattr(getattr(engine, "passes", None), place, None) for engine in engines)

@@ -215,6 +215,7 @@ class Abilities:
     - `subgraphs`: True if the engine takes any connected ops as one, provided that it takes each op alone.
     - `wait`: C function that waits for all started work, `int32_t wait(void)`: returns 0 or an error code, at once if
       no work is pending. A `Call` or a chain then only starts the work.
+    - `rounds_twice`: True if the engine knows no rounding but TensorFlow Lite's two. All networks then round twice.
     - `products_per_cycle`: multiply-accumulates of the accelerator at its peak, for the floors of a frame; 0: unknown.
     """
 
@@ -222,6 +223,7 @@ class Abilities:
     memories: Mapping[str, int] = field(default_factory=dict)
     subgraphs: bool = False
     wait: str | None = None
+    rounds_twice: bool = False
     products_per_cycle: int = 0
 
     @property

@@ -1,7 +1,7 @@
 """Fixed-point rescaling, bit for bit as in TensorFlow Lite Micro, and checks for overflow of 32-bit integers.
 
-A real factor becomes a 31-bit multiplier and a power of two. Applying the factor rounds twice: in the doubling high
-multiply and in the right shift. Every kernel and the NPU must round twice in the same way. On overflow the reference,
+A real factor becomes a 31-bit multiplier and a power of two. Applying the factor rounds in the doubling high multiply
+and in the right shift, if there is one. Every kernel and the NPU must round in the same way. On overflow the reference,
 the core, the accelerators and TFLite all wrap, so a net with a possible overflow is refused.
 """
 

@@ -72,6 +72,11 @@ class NetworkCompiler:
         self._command = [*map(str, words), f"subgraph.{form}", COMPILED]
         self._answers: dict[bytes, CompiledBlob | RefusedSubgraph] = {}
 
+    @property
+    def rounds_twice(self) -> bool:
+        """True for files of TFLite, which mean two roundings."""
+        return self._form == "tflite"
+
     def compiled(self, net: Net, op: Op) -> CompiledBlob | RefusedSubgraph:
         subgraph = self._written(net, op)
         if subgraph not in self._answers:

@@ -30,7 +30,7 @@ class NetworkPlugin:
 
     def __init__(self, compiler: NetworkCompiler) -> None:
         self.compiler = compiler
-        self.abilities = Abilities(subgraphs=True, wait=f"{self.name}_wait")
+        self.abilities = Abilities(subgraphs=True, wait=f"{self.name}_wait", rounds_twice=compiler.rounds_twice)
 
     def refusal_of_one(self, net: Net, op: Op) -> str | None:
         """The reason why an op, alone, cannot be in a subgraph, or None."""
