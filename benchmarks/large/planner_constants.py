@@ -64,7 +64,6 @@ SEARCHES: Mapping[str, Search] = {
             "strategies.groups.WELL_USED": (0.85, 0.97),
             "strategies.groups.MOST_MICRO_BATCHES": (1, 2, 8),
             "strategies.groups.MOST_EMITTED": (0, 40_000),
-            "batch.weight_tiles.MOST_LISTED": (48 << 10, 112 << 10),
         },
     ),
     "small-batches": Search(

@@ -142,7 +142,7 @@ def _told(compiled: Compiled) -> dict[str, Any]:
 
     load = load_of(compiled.net, compiled.board, compiled.plan)
     fullest = min(compiled.plan.pes, key=lambda pe: pe.memory.free)
-    told = {"pe": fullest.pe, **asdict(kinds_of(compiled.plan, fullest))}
+    told = {"pe": fullest.pe, **kinds_of(compiled.plan, fullest)}
     return {**summary(compiled, compiled.plan), "load": asdict(load), "fullest": told}
 
 

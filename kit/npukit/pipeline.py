@@ -51,7 +51,7 @@ from npukit.plan.ir.plan import Plan
 from npukit.plan.ir.store import save_plan
 from npukit.plan.ir.text import print_plan
 from npukit.plan.layout.tuned_choices import preference_for, tuned_choice
-from npukit.plan.least_energy import ENERGY, least_energy
+from npukit.plan.least_energy import ENERGY, described, least_energy
 from npukit.plan.planner import Planned, best_of, plan_around, plan_with_kernels
 from npukit.plan.predict.energy import predicted_energies
 from npukit.plan.predict.floors import floors_of
@@ -316,10 +316,10 @@ def _planned(board: Board, prepared: Prepared, options: Options, progress: Progr
 
     objectives = ("latency",) if prepared.net.states or board.noc is None else ("latency", "throughput")
     most = len(pes_to_use(board, options.pes))
-    best, *_ = trials = least_energy(board, most, options.frames_per_second, objectives, plan)
-    made_by = {"objective": best.planned.plan.objective, "pes": best.planned.plan.pes_used}
-    told = {**prepared.told, "energy_trials": list(map(str, trials)), PLANNED_FOR: made_by}
-    return Compiled(replace(prepared.of(best.planned.net), told=told), board, best.planned, options, preference=tuned)
+    (best, _), *_ = trials = least_energy(board, most, options.frames_per_second, objectives, plan)
+    made_by = {"objective": best.plan.objective, "pes": best.plan.pes_used}
+    told = {**prepared.told, "energy_trials": list(map(described, trials)), PLANNED_FOR: made_by}
+    return Compiled(replace(prepared.of(best.net), told=told), board, best, options, preference=tuned)
 
 
 def _as_pinned(board: Board, prepared: Prepared, options: Options) -> Compiled:

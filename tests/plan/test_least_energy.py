@@ -64,7 +64,7 @@ def test_a_refusal_for_an_objective_leaves_the_others() -> None:
         return Planned(plan, net, engines(board), {})
 
     trials = least_energy(board, 4, None, ("latency", "throughput"), only_throughput)
-    assert [trial.planned.plan for trial in trials] == [plan]
+    assert [planned.plan for planned, _ in trials] == [plan]
 
 
 def test_tuned_kernels_are_of_a_plan_for_energy_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from npukit.errors import NpukitError
 from npukit.net.c_code.function import C_TYPES
 from npukit.net.net import CORE, Net
 from npukit.plan.emit.replay import layers_onward
-from npukit.plan.ir.operands import operand_in
 from npukit.plan.ir.plan import Buffer, PePlan, View
 from npukit.plan.predict.memory import aligned
 from npukit.structs import WORD
@@ -163,7 +162,7 @@ class Arena:
         """The operand of a view: a box of a tensor in a buffer."""
         buffer = self.buffers[view.buffer]
         tensor = self._net.tensor(buffer.tensor)
-        return operand_in(buffer, tensor, view.box, self.offsets[buffer.name])
+        return buffer.operand(tensor, view.box, self.offsets[buffer.name])
 
     def scratch(self, name: str) -> Address:
         return Address(self.offsets[name])

@@ -56,6 +56,15 @@ class Box:
         """The smallest box around both boxes."""
         return Box(tuple(map(min, self.start, other.start)), tuple(map(max, self.stop, other.stop)))
 
+    def cut(self, axis: int, start: int, stop: int) -> Box:
+        """The box with another range along an axis."""
+        axis %= len(self.start)
+        starts, stops = (
+            (*self.start[:axis], start, *self.start[axis + 1 :]),
+            (*self.stop[:axis], stop, *self.stop[axis + 1 :]),
+        )
+        return Box(starts, stops)
+
     def contains(self, other: Box) -> bool:
         return all(map(le, self.start, other.start)) and all(map(ge, self.stop, other.stop))
 

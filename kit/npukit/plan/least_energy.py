@@ -6,7 +6,6 @@ More PEs take more power for a shorter time. The energy is known of a whole plan
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf
 
 from npukit.board.board import Board
@@ -17,20 +16,19 @@ from npukit.plan.predict.energy import FrameEnergy, predicted_energies
 ENERGY = "energy"
 
 
-@dataclass(frozen=True)
-class EnergyTrial:
-    """A plan, and the energy of a frame at the voltage where it is least; None if the plan misses the rate."""
+EnergyTrial = tuple[Planned, FrameEnergy | None]
+"""A plan, and the energy of a frame at the voltage where it is least; None if the plan misses the rate."""
 
-    planned: Planned
-    energy: FrameEnergy | None
 
-    @property
-    def merit(self) -> tuple[float, float]:
-        """Less is better. Time counts among plans that miss the rate."""
-        return self.energy.microjoules if self.energy else inf, self.planned.plan.predicted.interval_cycles
+def described(trial: EnergyTrial) -> str:
+    planned, energy = trial
+    return f"{planned.plan.headline()}: {energy or 'the rate is missed'}"
 
-    def __str__(self) -> str:
-        return f"{self.planned.plan.headline()}: {self.energy or 'the rate is missed'}"
+
+def _merit(trial: EnergyTrial) -> tuple[float, float]:
+    """Less is better. Time counts among plans that miss the rate."""
+    planned, energy = trial
+    return energy.microjoules if energy else inf, planned.plan.predicted.interval_cycles
 
 
 def least_energy(
@@ -48,7 +46,7 @@ def least_energy(
         )
     trials, idle, fault = list[EnergyTrial](), 0, None
     for pes in (*(1 << power for power in range((most - 1).bit_length())), most):
-        before = min((each.merit for each in trials), default=(inf, inf))
+        before = min(map(_merit, trials), default=(inf, inf))
         for objective in objectives:
             try:
                 planned = plan(pes, objective)
@@ -56,11 +54,11 @@ def least_energy(
                 fault = error
                 continue
             energies = predicted_energies(board, planned.net, planned.plan, frames_per_second)
-            trials.append(EnergyTrial(planned, min(energies, key=lambda each: each.microjoules, default=None)))
-        best = min((each.merit for each in trials), default=(inf, inf))
+            trials.append((planned, min(energies, key=lambda each: each.microjoules, default=None)))
+        best = min(map(_merit, trials), default=(inf, inf))
         idle = idle + 1 if best == before < (inf, 0) else 0
         if idle == 2:  # numbers of PEs in a row without gain
             break
     if not trials and fault:
         raise fault
-    return sorted(trials, key=lambda each: each.merit)
+    return sorted(trials, key=_merit)

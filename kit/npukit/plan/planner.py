@@ -13,7 +13,7 @@ from npukit.errors import NpukitError
 from npukit.net.net import Net
 from npukit.net.receptive import cuttable_axes
 from npukit.plan.does_not_fit import refusal, refuse_what_cannot_fit, refuse_what_is_no_dram, refuse_what_none_carries
-from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.assignment import Assignment, pes_of
 from npukit.plan.ir.plan import Plan
 from npukit.plan.multi_chip import board_of_one, chips_to_fill, on_chips
 from npukit.plan.predict.kernels import kernel_notes, with_kernels
@@ -115,7 +115,7 @@ def sequential(net: Net, objective: str) -> str:
 def plan_around(problem: Problem, pins: Assignment) -> Planned:
     """The plan with some ops pinned to PEs; the others are on the PEs of these, or on as many as are allowed."""
     search = _search("latency")
-    order = _with_others(problem, {tile.pe for tiles in pins.values() for tile in tiles})
+    order = _with_others(problem, set(pes_of(pins)))
     around = problem.on(order)
     _refuse(around)
     for variant in (with_kernels(around), around):

@@ -22,7 +22,7 @@ from npukit.errors import NpukitError, nearest
 from npukit.net.box import Box
 from npukit.net.net import Net, Op
 from npukit.net.receptive import cuttable_axes, may_be_one
-from npukit.plan.ir.assignment import Assignment, Tile, fault_of
+from npukit.plan.ir.assignment import Assignment, Tile, fault_of, pes_of
 from npukit.plan.layout.k_split import cut_as_wanted
 from npukit.plan.tensors.boxes import grid, to_boxes
 from npukit.plan.tensors.graph import Graph
@@ -73,7 +73,7 @@ def pins_for(problem: Problem, source: str, objective: str) -> Assignment:
             tries=["--objective latency"],
         )
     pins = read_pins(source, problem.graph, problem.board)
-    taken = {problem.board.root_pe, *(tile.pe for tiles in pins.values() for tile in tiles)}
+    taken = {problem.board.root_pe, *pes_of(pins)}
     if problem.max_pes and len(taken) > problem.max_pes:
         raise NpukitError(
             f"plan {source} takes {len(taken)} PEs, the root's included, and --pes allows {problem.max_pes}",

@@ -156,7 +156,7 @@ def test_weight_tiles_are_asked_for_in_turn_and_by_idle_pes_while_they_have_room
     alone, fed = asked_by(net, ()), asked_by(net, (3,))
     assert min(alone.values()) > 1
     assert fed == {0: 0, 1: 0, 3: sum(alone.values())}
-    monkeypatch.setattr("npukit.plan.batch.schedule.MOST_LISTED", 128)
+    monkeypatch.setattr("npukit.plan.batch.schedule.most_listed", lambda board: 128)
     shared = asked_by(net, (3,))
     assert all(shared.values())
     assert sum(shared.values()) == fed[3]

@@ -88,7 +88,7 @@ def test_what_groups_that_are_alike_compute_is_exact() -> None:
 
 @pytest.mark.exhaustive
 def test_where_their_own_pes_must_ask_for_constants_groups_are_not_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("npukit.plan.batch.schedule.MOST_LISTED", 128)
+    monkeypatch.setattr("npukit.plan.batch.schedule.most_listed", lambda board: 128)
     net = rows_net()
     plan = planned(net)
     assert not plan.alike

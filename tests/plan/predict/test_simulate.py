@@ -206,5 +206,5 @@ def test_what_waits_for_dram_takes_no_link_meanwhile() -> None:
     network.departure(0, 0, DRAM, data(1000))
     later = network.departure(0, 0, DRAM, data(8))
     assert network.carry(20, 1, 1, [2], data(10)).arrived == {2: 19 + alone(10)}
-    arrived = later.begin + 2 + NOC.hop_cycles + answered(8) + 1
+    arrived = later[0] + 2 + NOC.hop_cycles + answered(8) + 1
     assert network.deliver(later, 0, DRAM, [1], data(8)).arrived == {1: arrived}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from npukit.plan.batch.channel_bands import Bands
 from npukit.plan.batch.weight_tiles import StreamWeights
 from npukit.plan.emit.messages import UsualFlags
-from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.assignment import Assignment, pes_of
 
 LONGER = 0.01
 """Weight of a batch's length, an exponent of its frames: a batch of twice the frames must shorten the interval by
@@ -61,8 +61,7 @@ class Batch:
     @property
     def pes(self) -> int:
         """The number of PEs that compute or prefetch."""
-        computing = {tile.pe for group in self.groups for tiles in group.values() for tile in tiles}
-        return len(computing.union(self.prefetchers))
+        return len({*pes_of(*self.groups), *self.prefetchers})
 
     @property
     def is_frame(self) -> bool:

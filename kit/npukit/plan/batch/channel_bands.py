@@ -6,7 +6,7 @@ In an inverted residual of MobileNetV2, the tensor between the ops is by far the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -73,7 +73,9 @@ def in_bands(graph: Graph, assignment: Assignment, bands: Bands) -> Assignment:
         if op.name in bands:
             spans = spans_of(graph.shape(op.output)[-1], bands[op.name])
             for name in (op.name, graph.ops[index + 1].name):
-                cut[name] = tuple(_cut(tile, span) for span in spans for tile in assignment[name])
+                cut[name] = tuple(
+                    replace(tile, box=tile.box.cut(-1, *span)) for span in spans for tile in assignment[name]
+                )
     return cut
 
 
@@ -131,8 +133,3 @@ def _may_take_turns(graph: Graph, first: Op, second: Op) -> bool:
 
 def _needed_bytes(graph: Graph, op: Op, tile: Tile) -> int:
     return sum(box.elements * graph.element_bytes(home) for home, box in graph.needs_of(op, tile.box))
-
-
-def _cut(tile: Tile, span: Sequence[int]) -> Tile:
-    box = tile.box
-    return replace(tile, box=Box((*box.start[:-1], span[0]), (*box.stop[:-1], span[1])))

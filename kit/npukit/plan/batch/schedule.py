@@ -24,11 +24,11 @@ from npukit.plan.batch.channel_bands import Turn, between, in_bands, turns_of
 from npukit.plan.batch.live_bytes import most_held
 from npukit.plan.batch.weight_tiles import (
     LARGEST_WEIGHT_TILE,
-    MOST_LISTED,
     MOST_WEIGHT_TILE_BYTES,
     WeightTile,
     cut_in_weight_tiles,
     fetches_of,
+    most_listed,
     prefetchers_of,
     weight_tiles_of,
 )
@@ -95,7 +95,8 @@ class Schedule:
         least = 1 if wanted.low_memory else 2
         self._fetches = fetches_of(rooms, least, len(self.places), wanted.stream.prefetch_distance)
         outputs = self.batch.frames * output_bytes(self._graph) if self.ends.outputs != DRAM else 0
-        listed = {pe: max(MOST_LISTED - outputs * (pe == problem.board.root_pe), 0) for pe in wanted.prefetchers}
+        root, room = problem.board.root_pe, most_listed(problem.board)
+        listed = {pe: max(room - outputs * (pe == root), 0) for pe in wanted.prefetchers}
         in_time = (tile for tiles in self._fetches.values() for tile in tiles)
         self._prefetchers, self.are_listed_apart = prefetchers_of(in_time, listed, alike.count)
 

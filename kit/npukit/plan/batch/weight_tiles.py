@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 
 from npukit.accel.interface import Engines
+from npukit.board.board import Board
 from npukit.board.noc import DESCRIPTOR_BYTES, DESTINATION_BYTES, DRAM, LARGEST_COPY
 from npukit.net.box import Box
 from npukit.net.net import CORE
@@ -21,10 +22,6 @@ from npukit.plan.ir.assignment import Assignment, Tile
 from npukit.plan.ir.names import Name
 from npukit.plan.tensors.boxes import GRAINS
 from npukit.plan.tensors.graph import Graph
-
-MOST_LISTED = 96 << 10
-"""Capacity of a dedicated prefetching PE for weight tile descriptors, in bytes. With half as many a held-out ResNet is
-3.3 % slower on 152 PEs, with more none is faster (`planner_constants.py batches`)."""
 
 LARGEST_WEIGHT_TILE = 2
 """Largest size of a weight tile, as a multiple of the target size."""
@@ -93,7 +90,10 @@ def cut_in_weight_tiles(box: Box, size: Callable[[Box], int], weight_tile_bytes:
     than these.
     """
     count = -(-size(box) // weight_tile_bytes)
-    cuts = [_cut(box, width) for width in widths(box.shape[-1], [count])]
+    cuts = [
+        [box.cut(-1, *ends) for ends in pairwise([*range(box.start[-1], box.stop[-1], width), box.stop[-1]])]
+        for width in widths(box.shape[-1], [count])
+    ]
     worth = cuts[0], *(parts for parts in cuts[1:] if 8 * size(parts[0]) <= 7 * size(cuts[0][0]))
     return next((parts for parts in worth if size(parts[0]) <= most), worth[-1])
 
@@ -102,11 +102,6 @@ def widths(channels: int, counts: Iterable[int]) -> Iterable[int]:
     """The channels of a weight tile in each grain, the widest first, for any number in `counts` of weight tiles."""
     wanted = (max(channels // count // grain, 1) * grain for count in counts for grain in GRAINS)
     return dict.fromkeys(min(width, channels) for width in wanted)
-
-
-def _cut(box: Box, step: int) -> list[Box]:
-    cuts = [*range(box.start[-1], box.stop[-1], step), box.stop[-1]]
-    return [Box((*box.start[:-1], a), (*box.stop[:-1], b)) for a, b in pairwise(cuts)]
 
 
 def weight_tiles_of(
@@ -141,6 +136,12 @@ def prefetchers_of(
             found[use] = pe = min(roomy or tile.pes, key=listed.__getitem__)
             listed[pe] += DESCRIPTOR_BYTES + DESTINATION_BYTES * len(tile.pes) * groups
     return found, listed.total() <= sum(rooms.values())
+
+
+def most_listed(board: Board) -> int:
+    """Bytes of a dedicated prefetching PE for descriptors of weight tiles: three quarters of its memory. With half as
+    many a held-out ResNet is 3.3 % slower on 152 PEs, with more none is faster."""
+    return 3 * board.memory_for("constants").size // 4
 
 
 def ask_for(traffic: Traffic, wanted: WeightTile, prefetcher: int) -> None:

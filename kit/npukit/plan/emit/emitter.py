@@ -16,7 +16,7 @@ from npukit.plan.emit.messages import NO_FLAGS, OUTPUTS_FLAG, Parcel, Traffic, U
 from npukit.plan.emit.pe_program import Block, Held, PeProgram
 from npukit.plan.emit.regions import Ends, Region, Regions, Transfer, copies_to, transfers_of
 from npukit.plan.emit.replicas import NO_REPLICAS, Replicas
-from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.ir.assignment import Assignment, Tile, pes_of
 from npukit.plan.ir.names import ROOM, SCRATCH, in_frame
 from npukit.plan.ir.plan import Compute, Restore, View
 from npukit.plan.predict.memory import STATE_BYTES, initial_bytes
@@ -49,7 +49,7 @@ class Emitter:
         `patient`: a PE reserves the sources of messages until later messages confirm the arrival."""
         self._patient, self._low_memory, self.problem, self.ends = patient, low_memory, problem, ends
         self.graph, self.engines, self.assignments, self.regions = problem.graph, problem.engines, assignments, regions
-        pes = {tile.pe for each in assignments.values() for tiles in each.values() for tile in tiles} | set(others)
+        pes = {*pes_of(*assignments.values()), *others}
         flags = problem.board.noc.flags if problem.board.noc else 0
         self._root = problem.board.root_pe
         self.traffic = Traffic([self._root, *sorted(pes - {self._root})], flags, together, usual_flags, replicas)
@@ -103,7 +103,10 @@ class Emitter:
     def _restore(self, frame: int) -> None:
         """Emit a step on each PE with states to restore initial values after a reset."""
         for pe, program in self.traffic.programs.items():
-            kept = self._kept_on(frame, pe)
+            pairs = (
+                (self._owned(frame, pe, state), self._owned(frame, pe, made)) for state, made in self.graph.kept.items()
+            )
+            kept = [(state, made) for state, made in pairs if state and made]
             if kept:
                 step = self.traffic.step(pe, Restore(tuple(state.name for state, _ in kept)))
                 for state, becomes in kept:
@@ -114,14 +117,8 @@ class Emitter:
                     part = initial[state.box.slices]
                     program.hold(state, STATE_BYTES + initial_bytes(part))
 
-    def _kept_on(self, frame: int, pe: int) -> list[tuple[Region, Region]]:
-        """The PE's part of each state, paired with the region of the state's new value."""
-
-        def owned(tensor: str) -> Region | None:
-            return next((region for region in self._held(frame, pe, tensor) if region.owned), None)
-
-        pairs = ((owned(state), owned(made)) for state, made in self.graph.kept.items())
-        return [(state, made) for state, made in pairs if state and made]
+    def _owned(self, frame: int, pe: int, tensor: str) -> Region | None:
+        return next((region for region in self._held(frame, pe, tensor) if region.owned), None)
 
     def fetch_part(self, frame: int, part: int, parts: int) -> None:
         """Fetch part number `part` of `parts` of the inputs in DRAM (see `bring_inputs`). The parts come in order."""
@@ -371,5 +368,4 @@ def _part_of(parcel: Parcel, part: int, parts: int) -> list[Parcel]:
     stop = min(start + step, box.stop[axis])
     if start >= stop:
         return []
-    starts, stops = (*box.start[:axis], start, *box.start[axis + 1 :]), (*box.stop[:axis], stop, *box.stop[axis + 1 :])
-    return [replace(parcel, box=Box(starts, stops))]
+    return [replace(parcel, box=box.cut(axis, start, stop))]

@@ -21,9 +21,6 @@ OUTPUTS_FLAG = SENT_FLAG + 1
 FIRST_FREE_FLAG = OUTPUTS_FLAG + 1
 """The first flag for messages between PEs."""
 
-_COUNTING = 1 << 62
-"""Bit of a step number."""
-
 FIRMWARE_FLAGS = 3
 """Number of a PE's last flags that belong to the firmware (`noc_copy`, `noc_call`). The third from the end synchronises
 the start and end of chips with the same work."""
@@ -74,8 +71,9 @@ class Traffic:
         """The flags of earlier micro-batches, by use."""
         self._clocks = Clocks(pes)
         self._free_from = np.zeros((len(pes), max(self._meeting_flag + 1, 0)), np.int64)
-        """The first step, by PE and flag, from which no earlier count of the flag is still awaited. `_COUNTING` is set
-        while the flag counts messages without a wait so far."""
+        """The first step, by PE and flag, after the last wait for the flag."""
+        self._counts = np.zeros(self._free_from.shape, bool)
+        """True, by PE and flag, while the flag counts messages without a wait so far."""
         self._latest: dict[int, None] = {}
         """The flags of messages, the latest first."""
 
@@ -102,7 +100,8 @@ class Traffic:
             shared = [each for each in program.expected if program.flags[each] == flag]
             counted = {each: program.expected.pop(each) for each in shared}
             step = self.step(pe, Wait(flag, sum(map(len, counted.values()))))
-            self._free_from[self._clocks.places[pe], flag] = step + 1
+            place = self._clocks.places[pe], flag
+            self._free_from[place], self._counts[place] = step + 1, False
             for each, messages in counted.items():
                 program.use(each, step)
                 for message in messages:
@@ -208,7 +207,7 @@ class Traffic:
         usual = self.usual_flags.get(use, ())
         flag = given or self._flag_for([parcel.sender for parcel in parcels], pes, usual)
         self.usual_flags[use] = (flag, *(other for other in usual if other != flag))
-        self._free_from[places, flag] |= _COUNTING
+        self._counts[places, flag] = True
         if not given:
             self._latest = {flag: None} | self._latest
         for pe, held in destinations:
@@ -221,21 +220,17 @@ class Traffic:
         A flag may count more once every sender knows the receivers' last waits for the flag to be complete. The next
         wait then covers all counts.
         """
-        known = self._known_to_all(senders, pes)
-        from_step = self._free_from[[self._clocks.places[pe] for pe in pes]]
-        is_free = np.all(from_step <= known, axis=0)
+        known = self._clocks.least_known([self.known_to(pe) for pe in dict.fromkeys(senders)], pes)
+        places = [self._clocks.places[pe] for pe in pes]
+        may_count = np.all(self._free_from[places] <= known[:, None], axis=0)
+        is_free = may_count & ~np.any(self._counts[places], axis=0)
         flags = (*usual, *range(FIRST_FREE_FLAG, self._meeting_flag))
         if (free := next((flag for flag in flags if is_free[flag]), None)) is not None:
             return free
-        may_count = np.all(from_step & ~_COUNTING <= known, axis=0)
         if (shared := next((flag for flag in self._latest if may_count[flag]), None)) is not None:
             return shared
         self._meet()
         return self._flag_for(senders, pes, usual)
-
-    def _known_to_all(self, senders: Sequence[int], pes: Sequence[int]) -> np.ndarray:
-        """The number of steps of each PE known to all senders, as a column."""
-        return self._clocks.least_known([self.known_to(pe) for pe in dict.fromkeys(senders)], pes)[:, None]
 
     def _meet(self) -> None:
         """Let the root wait for all other PEs, then all others for the root. Every PE then knows all earlier waits."""

@@ -103,22 +103,17 @@ def _indivisible(steps: Sequence[Step], program: PeProgram, most: int = 0) -> It
     """Groups of steps for the same page: a run of at most `most` bytes, or all steps from an accelerator's start to its
     join."""
     first, running = 0, set[str]()
-    for part in _divided(steps, program, most):
-        for step in steps[part.start : part.stop]:
+    for run in _units(steps, program):
+        whole = _order_bytes(program, run) <= most
+        for index in run:
+            step = steps[index]
             if isinstance(step, Compute) and step.submitted:
                 running.add(step.engine)
             if isinstance(step, Join):
                 running.discard(step.engine)
-        if not running:
-            yield range(first, part.stop)
-            first = part.stop
-
-
-def _divided(steps: Sequence[Step], program: PeProgram, most: int) -> Iterator[range]:
-    """Runs of steps. A run of more than `most` bytes is divided into single steps."""
-    for run in _units(steps, program):
-        whole = _order_bytes(program, run) <= most
-        yield from [run] if whole else (range(step, step + 1) for step in run)
+            if not running and (not whole or index == run[-1]):
+                yield range(first, index + 1)
+                first = index + 1
 
 
 def _patched_words(pe: PePlan, pieces: Sequence[Compute]) -> int:

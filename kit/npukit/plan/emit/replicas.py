@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from npukit.plan.emit.pe_program import Block, Held, PeProgram
-from npukit.plan.ir.assignment import Assignment
+from npukit.plan.ir.assignment import Assignment, pes_of
 
 
 @dataclass(frozen=True)
@@ -62,19 +62,15 @@ def replicas_of(
 
     `cpus`: the core of each PE, if the cores differ.
     """
-    first = int(root in _pes(groups[0]))
+    first = int(root in pes_of(groups[0]))
     if len(groups) < first + 2:
         return NO_REPLICAS
     places = tuple(_place(groups[first], group) for group in groups[first:])
     members = [pe for place in places for pe in place.values()]
-    apart = {root, *prefetchers, *(_pes(groups[0]) if first else ())}
+    apart = {root, *prefetchers, *(pes_of(groups[0]) if first else ())}
     distinct = all(places) and len(set(members)) == len(members) and apart.isdisjoint(members)
     same = all(cpus.get(one) == cpus.get(other) for place in places for one, other in place.items())
     return Replicas(places, first, len(groups)) if distinct and same else NO_REPLICAS
-
-
-def _pes(group: Assignment) -> set[int]:
-    return {tile.pe for tiles in group.values() for tile in tiles}
 
 
 def _place(first: Assignment, other: Assignment) -> dict[int, int]:

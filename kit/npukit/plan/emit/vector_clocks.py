@@ -64,12 +64,8 @@ class Clocks:
         learnt = np.maximum.reduce([row, *{id(known.row): known.row for known in new}.values()])
         for known in new:
             learnt[known.place] = max(known.done, learnt[known.place])
-        self._rows[place] = self._learnt = self._shared(learnt, place)
-
-    def _shared(self, learnt: np.ndarray, place: int) -> np.ndarray:
-        """The row made last if it equals `learnt` except in the PE's own place, else `learnt`."""
-        learnt[place] = self._learnt[place]
-        return self._learnt if np.array_equal(learnt, self._learnt) else learnt
+        learnt[place] = self._learnt[place]  # a row's entry in the PE's own place is meaningless
+        self._learnt = self._rows[place] = self._learnt if np.array_equal(learnt, self._learnt) else learnt
 
     def least_known(self, senders: Sequence[Known], pes: Sequence[int]) -> np.ndarray:
         """The number of steps of each of these PEs that all senders know to be complete."""

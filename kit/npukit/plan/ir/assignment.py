@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, compress
 
 from npukit.net.box import Box
 from npukit.plan.tensors.boxes import common, from_boxes, to_boxes, volumes
@@ -21,6 +21,11 @@ class Tile:
 
 Assignment = Mapping[str, tuple[Tile, ...]]
 """Tiles by op name. The tiles of an op are disjoint, lie on different PEs, and together cover the output."""
+
+
+def pes_of(*assignments: Assignment) -> list[int]:
+    """The PEs of assignments, without repetition."""
+    return list(dict.fromkeys(tile.pe for each in assignments for tiles in each.values() for tile in tiles))
 
 
 def fault_of(shape: tuple[int, ...], tiles: Sequence[Tile], live: set[int]) -> str | None:
@@ -47,16 +52,10 @@ def useful(graph: Graph, assignment: Assignment) -> Assignment:
     needed: dict[str, list[Box]] = {name: [Box.whole(graph.shape(name))] for name in graph.outlasting}
     kept: dict[str, tuple[Tile, ...]] = {}
     for op in reversed(graph.ops):
-        kept[op.name] = _met(assignment[op.name], needed.get(op.output, []))
-        if kept[op.name]:
-            for home, boxes in graph.needs(op, from_boxes([tile.box for tile in kept[op.name]])):
-                needed.setdefault(home, []).extend(to_boxes(boxes))
-    return {op.name: kept[op.name] for op in graph.ops}
-
-
-def _met(tiles: Sequence[Tile], needs: Iterable[Box]) -> tuple[Tile, ...]:
-    needs = list(needs)
-    if not needs:
-        return ()
-    met = volumes(common(from_boxes([tile.box for tile in tiles])[:, None], from_boxes(needs))).max(1)
-    return tuple(tile for tile, is_met in zip(tiles, met.tolist(), strict=True) if is_met)
+        if op.output in needed:
+            boxes = from_boxes([tile.box for tile in assignment[op.name]])
+            met = volumes(common(boxes[:, None], from_boxes(needed[op.output]))).max(1) > 0
+            kept[op.name] = tuple(compress(assignment[op.name], met))
+            for home, needs in graph.needs(op, boxes[met]) if met.any() else ():
+                needed.setdefault(home, []).extend(to_boxes(needs))
+    return {op.name: kept.get(op.name, ()) for op in graph.ops}

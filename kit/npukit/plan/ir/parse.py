@@ -32,9 +32,11 @@ from npukit.plan.ir.plan import (
     Wait,
 )
 from npukit.plan.ir.replicas import Replica, replicas_in
+from npukit.plan.ir.text import numbers_of
+from npukit.plan.tensors.problem import MOST
 
-MOST_STEPS = 1 << 22
-"""Limit of steps of a plan, because a line may copy a PE."""
+MOST_STEPS = 4 * MOST
+"""Limit of steps of a plan, because a line may copy a PE. The planner's budget does not count copies."""
 
 _WORD = r'(?:"(?:[^"\\]|\\.)*"|[A-Za-z_][\w.]*)'
 _NAME = rf"{_WORD}(?:%\d+)?(?:@\d+)?(?:#\d+)?"
@@ -50,10 +52,11 @@ def _line(text: str) -> re.Pattern[str]:
 
 _PLAN = _line("plan <model WORD> on <board WORD> for <objective WORD>")
 _PREDICTED = _line("predicted latency <latency N> interval <interval N>")
+_MEMORY, _ORDERS = numbers_of(MemoryUse), numbers_of(Orders)
 _PE = _line(
-    "pe <pe N> role <role N> code <code N> constants <constants N> activations <activations N> stack <stack N> "
-    "free (?P<free>-?[0-9]+) variables <variables N> commands <commands N> descriptors <descriptors N> table <table N>"
-    r"(?: in pages (?P<pages>[\d+,]+))?(?: banks (?P<banks>[\d,]+))?"
+    "pe <pe N> role <role N> "
+    + " ".join(rf"{name} (?P<{name}>{'-?' * (name == 'free')}\d+)" for name in (*_MEMORY, *_ORDERS))
+    + r"(?: in pages (?P<pages>[\d+,]+))?(?: banks (?P<banks>[\d,]+))?"
 )
 _PAGE = _line(r"<first N>\+<bytes N>")
 _COPY = _line("pe <pe N> as <first N>")
@@ -252,15 +255,15 @@ def _pe(line: str) -> _Pe:
     if copied := _COPY.fullmatch(line):
         return _Pe(int(copied["pe"]), first=int(copied["first"]))
     found = _match(_PE, line)
-    banks, pages = _tuple(found.pop("banks") or ""), (found.pop("pages") or "").split(",")
-    numbers = [map(int, _match(_PAGE, page).values()) for page in pages if page]
-    pe, role, *rest = map(int, found.values())
-    orders = Orders(*rest[6:], pages=tuple(Page(first, size) for first, size in numbers))
-    return _Pe(pe, role, MemoryUse(*rest[:6], banks=banks), orders)
+    listed = [page for page in (found["pages"] or "").split(",") if page]
+    pages = tuple(Page(*map(int, _match(_PAGE, page).values())) for page in listed)
+    memory = MemoryUse(*(int(found[name]) for name in _MEMORY), banks=_tuple(found["banks"] or ""))
+    orders = Orders(*(int(found[name]) for name in _ORDERS), pages=pages)
+    return _Pe(int(found["pe"]), int(found["role"]), memory, orders)
 
 
 def _compute(pe: _Pe, found: dict[str, str]) -> Compute:
-    output = _view(pe, found["output"])
+    (output,) = _views(pe, found["output"])
     frame = found["frame"] or _match(_TOKEN, _match(_VIEWED, found["output"])["name"])["frame"] or 0
     return Compute(
         _word(found["op"]),
@@ -276,34 +279,30 @@ def _compute(pe: _Pe, found: dict[str, str]) -> Compute:
     )
 
 
-def _views(pe: _Pe, text: str) -> Iterator[View]:
+def _one_by_one(pattern: re.Pattern[str], text: str, between: str = "") -> Iterator[dict[str, str]]:
+    """The matches of a pattern in a list."""
     place = 0
     while place < len(text):
-        found = _VIEWED.match(text, place)
-        if found is None or text[found.end() : found.end() + 2] not in (", ", ""):
+        found = pattern.match(text, place)
+        if found is None or text[found.end() : found.end() + len(between)] not in (between, ""):
             raise ValueError(text)
-        yield _view(pe, found[0])
-        place = found.end() + 2
+        yield found.groupdict()
+        place = found.end() + len(between)
 
 
-def _view(pe: _Pe, text: str) -> View:
-    found = _match(_VIEWED, text)
-    name = _name(found["name"])
-    return View(name, _box(found["box"]) if found["box"] else pe.buffers[name].box)
+def _views(pe: _Pe, text: str) -> Iterator[View]:
+    for found in _one_by_one(_VIEWED, text, ", "):
+        name = _name(found["name"])
+        yield View(name, _box(found["box"]) if found["box"] else pe.buffers[name].box)
 
 
 def _landings(text: str, source: str, box: Box) -> Iterator[Landing]:
-    place = 0
-    while place < len(text):
-        found = _LANDED.match(text, place)
-        if found is None:
-            raise ValueError(text)
+    for found in _one_by_one(_LANDED, text):
         view = View(_name(found["name"]) if found["name"] else source, _box(found["box"]) if found["box"] else box)
         if found["pes"] is None:
             yield Landing(DRAM, view, NO_FLAG)
         else:
             yield from (Landing(pe, view, int(found["flag"])) for pe in _numbers(found["pes"]))
-        place = found.end()
 
 
 def _buffers(text: str) -> dict[str, Buffer]:

@@ -19,9 +19,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 
+import numpy as np
+
+from npukit.accel.interface import Address, Operand
+from npukit.board.noc import DRAM
 from npukit.net.arrangement import Arrangement
 from npukit.net.box import Box
+from npukit.net.tensor import Tensor
+from npukit.plan.tensors.dma_copies import offset
 
 SENT_FLAG = 0
 """Flag that a message increments in its sender, once its source may be overwritten. Not used if the source is DRAM."""
@@ -47,6 +54,13 @@ class Buffer:
     first: int
     last: int
     arrangement: Arrangement | None = None
+
+    def operand(self, tensor: Tensor, box: Box, symbol: str) -> Operand:
+        """A box of the tensor in this buffer, whose address is a symbol."""
+        item, shape = np.dtype(tensor.dtype).itemsize, self.box.shape
+        address, pixel = Address(symbol, offset(box, self.box, item)), (shape[-1] if shape else 1) * item
+        row = pixel * (shape[2] if len(shape) == 4 else prod(shape[:-1]))
+        return Operand(tensor, box, address, row, pixel, shape[1] * row if len(shape) == 4 else 0)
 
 
 @dataclass(frozen=True)
@@ -314,6 +328,14 @@ class Plan:
     @cached_property
     def by_pe(self) -> dict[int, PePlan]:
         return {pe.pe: pe for pe in self.pes}
+
+    def buffer(self, place: int, name: str) -> Buffer:
+        """A buffer of a PE or of DRAM."""
+        return self._in_dram[name] if place == DRAM else self.by_pe[place].buffer(name)
+
+    @cached_property
+    def _in_dram(self) -> dict[str, Buffer]:
+        return {buffer.name: buffer for buffer in self.dram}
 
     @cached_property
     def landing_on(self) -> dict[int, dict[int, list[int]]]:

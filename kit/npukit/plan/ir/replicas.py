@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from npukit.plan.ir.names import later
-from npukit.plan.ir.plan import Buffer, Compute, Landing, Message, PePlan, Plan, Send, Step, View
+from npukit.plan.ir.plan import Compute, Landing, Message, PePlan, Plan, Send, Step, View
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Replica:
         """The PE of this group that corresponds to a PE of the first group."""
         tensors = {buffer.name: buffer.tensor for buffer in pe.buffers}
         steps = tuple(self._step(step, tensors) for step in pe.steps)
-        buffers = tuple(self._buffer(buffer) for buffer in pe.buffers)
+        buffers = tuple(replace(each, name=later(each.name, self.number, each.tensor)) for each in pe.buffers)
         return replace(pe, pe=self.places[pe.pe], steps=steps, buffers=buffers)
 
     def message(self, message: Message) -> Message:
@@ -55,9 +55,6 @@ class Replica:
             scratch=step.scratch and later(step.scratch, self.number, ""),
             frame=step.frame + self.number,
         )
-
-    def _buffer(self, buffer: Buffer) -> Buffer:
-        return replace(buffer, name=later(buffer.name, self.number, buffer.tensor))
 
     def _view(self, view: View, tensor: str) -> View:
         return View(later(view.buffer, self.number, tensor), view.box)

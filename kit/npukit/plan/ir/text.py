@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from itertools import groupby
 
 from npukit.board.noc import DRAM, NO_FLAG
@@ -39,7 +40,9 @@ from npukit.plan.ir.plan import (
     Compute,
     Join,
     Landing,
+    MemoryUse,
     Message,
+    Orders,
     PePlan,
     Plan,
     Restore,
@@ -64,9 +67,9 @@ def _lines(plan: Plan) -> Iterator[str]:
     if plan.alike:
         yield f"alike {' '.join(map(_numbers, plan.alike))}"
     yield from (f"dram {line}" for line in _buffers(plan.dram))
-    firsts, printer = _copies(plan), _Printer(plan)
+    firsts = _copies(plan)
     for pe in plan.pes:
-        yield from [f"pe {pe.pe} as {firsts[pe.pe]}"] if pe.pe in firsts else printer.pe(pe)
+        yield from [f"pe {pe.pe} as {firsts[pe.pe]}"] if pe.pe in firsts else _pe(plan, pe)
         stolen = [f"{i}:{s.stolen}" for i, s in enumerate(pe.steps) if isinstance(s, Compute) and s.stolen]
         if stolen:
             yield f"  stolen {' '.join(stolen)}"
@@ -85,81 +88,83 @@ def _copies(plan: Plan) -> dict[int, int]:
     return found
 
 
-class _Printer:
-    """Prints each PE of a plan in full."""
+def _pe(plan: Plan, pe: PePlan) -> Iterator[str]:
+    """The lines of a PE in full."""
+    memory, orders = pe.memory, pe.orders
+    numbers = [f"{name} {getattr(each, name)}" for each in (memory, orders) for name in numbers_of(type(each))]
+    yield (
+        f"pe {pe.pe} role {pe.role} {' '.join(numbers)}"
+        + (f" in pages {','.join(f'{page.first}+{page.bytes}' for page in orders.pages)}" if orders.pages else "")
+        + (f" banks {','.join(map(str, memory.banks))}" if memory.banks else "")
+    )
+    yield from (f"  {line}" for line in _buffers(pe.buffers))
+    content = purposes(plan, pe)
+    for index, step in enumerate(pe.steps):
+        yield f"  {index} {_step(plan, pe, step)}" + (f"  # {content[index]}" if isinstance(step, Wait) else "")
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._dram = {buffer.name: buffer for buffer in plan.dram}
-        self._several = plan.frames > 1
 
-    def pe(self, pe: PePlan) -> Iterator[str]:
-        memory, orders = pe.memory, pe.orders
-        yield (
-            f"pe {pe.pe} role {pe.role} code {memory.code} constants {memory.constants} activations "
-            f"{memory.activations} stack {memory.stack} free {memory.free} variables {memory.variables} "
-            f"commands {orders.commands} descriptors {orders.descriptors} table {orders.table}"
-            + (f" in pages {','.join(f'{page.first}+{page.bytes}' for page in orders.pages)}" if orders.pages else "")
-            + (f" banks {','.join(map(str, memory.banks))}" if memory.banks else "")
-        )
-        yield from (f"  {line}" for line in _buffers(pe.buffers))
-        content = purposes(self._plan, pe)
-        for index, step in enumerate(pe.steps):
-            yield f"  {index} {self._step(pe, step)}" + (f"  # {content[index]}" if isinstance(step, Wait) else "")
+def numbers_of(kind: type[MemoryUse | Orders]) -> list[str]:
+    """The fields with a number."""
+    return [field.name for field in fields(kind) if field.type == "int"]
 
-    def _step(self, pe: PePlan, step: Step) -> str:
-        match step:
-            case Compute():
-                return self._compute(pe, step)
-            case Send(number):
-                return f"send {number} {self._message(pe, self._plan.messages[number])}"
-            case Wait(flag, count):
-                return f"wait {flag} x {count}"
-            case Join(engine):
-                return f"join {quoted(engine)}"
-            case Restore(buffers):
-                return f"restore {', '.join(self._name(name, tensor=True) for name in buffers)}"
 
-    def _compute(self, pe: PePlan, step: Compute) -> str:
-        inputs = ", ".join(self._view(pe, view) for view in step.inputs)
-        output = self._view(pe, step.output)
-        frame = "" if read_name(step.output.buffer).frame == step.frame else f", frame {step.frame}"
-        scratch = f", scratch {self._name(step.scratch)}" if step.scratch else ""
-        constants = f", constants {self._name(step.constants)}" if step.constants else ""
-        usual = read_name(step.constants).stem if step.constants else None
-        streamed = f" from {quoted(step.streamed)}" if step.streamed and step.streamed != usual else ""
-        submitted = ", submitted" if step.submitted else ""
-        called = f"compute {quoted(step.op)} on {quoted(step.engine)}: {output} = {inputs}; {step.cycles} cycles"
-        return called + frame + scratch + constants + streamed + submitted
+def _step(plan: Plan, pe: PePlan, step: Step) -> str:
+    match step:
+        case Compute():
+            return _compute(plan, pe, step)
+        case Send(number):
+            return f"send {number} {_message(plan, plan.messages[number])}"
+        case Wait(flag, count):
+            return f"wait {flag} x {count}"
+        case Join(engine):
+            return f"join {quoted(engine)}"
+        case Restore(buffers):
+            return f"restore {', '.join(_name(plan, name, tensor=True) for name in buffers)}"
 
-    def _message(self, pe: PePlan, message: Message) -> str:
-        source, name = message.source, self._name(message.source.buffer, tensor=bool(message.tensor))
-        plain = read_name(source.buffer).stem == message.tensor
-        kind = "" if plain else f"of {quoted(message.tensor)} " if message.tensor else "bytes "
-        held = self._dram[source.buffer] if message.source_pe == DRAM else pe.buffer(source.buffer)
-        box = "" if held.box == source.box else str(source.box)
-        from_pe = " from dram" if message.source_pe == DRAM else ""
-        ends = groupby(message.landings, key=lambda landing: (landing.view, landing.flag))
-        return f"{kind}{name}{box}{from_pe}" + "".join(self._landed(message, list(same)) for _, same in ends)
 
-    def _landed(self, message: Message, landings: Sequence[Landing]) -> str:
-        view, flag = landings[0].view, landings[0].flag
-        name = self._name(view.buffer, tensor=bool(message.tensor))
-        as_name = "" if view.buffer == message.source.buffer else f" as {name}"
-        box = "" if view.box == message.source.box else f" in {view.box}"
-        if flag == NO_FLAG:
-            return f" to dram{as_name}{box}"
-        return f" to {_numbers([landing.pe for landing in landings])}{as_name}{box} flag {flag}"
+def _compute(plan: Plan, pe: PePlan, step: Compute) -> str:
+    inputs = ", ".join(_view(plan, pe, view) for view in step.inputs)
+    output = _view(plan, pe, step.output)
+    frame = "" if read_name(step.output.buffer).frame == step.frame else f", frame {step.frame}"
+    scratch = f", scratch {_name(plan, step.scratch)}" if step.scratch else ""
+    constants = f", constants {_name(plan, step.constants)}" if step.constants else ""
+    usual = read_name(step.constants).stem if step.constants else None
+    streamed = f" from {quoted(step.streamed)}" if step.streamed and step.streamed != usual else ""
+    submitted = ", submitted" if step.submitted else ""
+    called = f"compute {quoted(step.op)} on {quoted(step.engine)}: {output} = {inputs}; {step.cycles} cycles"
+    return called + frame + scratch + constants + streamed + submitted
 
-    def _view(self, pe: PePlan, view: View) -> str:
-        return self._name(view.buffer, tensor=True) + ("" if pe.buffer(view.buffer).box == view.box else str(view.box))
 
-    def _name(self, text: str, *, tensor: bool = False) -> str:
-        """A buffer's name. If each frame has its own buffer, frame 0 is marked too."""
-        name = read_name(text)
-        framed = self._several and (tensor or has_frames(name.stem))
-        batch = f"%{name.micro_batch}" if name.micro_batch or (self._several and not framed) else ""
-        return quoted(name.stem) + batch + (f"@{name.frame}" if framed or name.frame else "") + _number(name.number)
+def _message(plan: Plan, message: Message) -> str:
+    source, name = message.source, _name(plan, message.source.buffer, tensor=bool(message.tensor))
+    plain = read_name(source.buffer).stem == message.tensor
+    kind = "" if plain else f"of {quoted(message.tensor)} " if message.tensor else "bytes "
+    box = "" if plan.buffer(message.source_pe, source.buffer).box == source.box else str(source.box)
+    from_pe = " from dram" if message.source_pe == DRAM else ""
+    ends = groupby(message.landings, key=lambda landing: (landing.view, landing.flag))
+    return f"{kind}{name}{box}{from_pe}" + "".join(_landed(plan, message, list(same)) for _, same in ends)
+
+
+def _landed(plan: Plan, message: Message, landings: Sequence[Landing]) -> str:
+    view, flag = landings[0].view, landings[0].flag
+    name = _name(plan, view.buffer, tensor=bool(message.tensor))
+    as_name = "" if view.buffer == message.source.buffer else f" as {name}"
+    box = "" if view.box == message.source.box else f" in {view.box}"
+    if flag == NO_FLAG:
+        return f" to dram{as_name}{box}"
+    return f" to {_numbers([landing.pe for landing in landings])}{as_name}{box} flag {flag}"
+
+
+def _view(plan: Plan, pe: PePlan, view: View) -> str:
+    return _name(plan, view.buffer, tensor=True) + ("" if pe.buffer(view.buffer).box == view.box else str(view.box))
+
+
+def _name(plan: Plan, text: str, *, tensor: bool = False) -> str:
+    """A buffer's name. If each frame has its own buffer, frame 0 is marked too."""
+    name, several = read_name(text), plan.frames > 1
+    framed = several and (tensor or has_frames(name.stem))
+    batch = f"%{name.micro_batch}" if name.micro_batch or (several and not framed) else ""
+    return quoted(name.stem) + batch + (f"@{name.frame}" if framed or name.frame else "") + _number(name.number)
 
 
 def _number(number: int) -> str:

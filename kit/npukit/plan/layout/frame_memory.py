@@ -35,16 +35,16 @@ class FrameMemory:
 
     def __init__(self, problem: Problem, assignment: Assignment, cycles: int) -> None:
         assert problem.board.noc is not None
-        self.problem, self._assignment, self._noc = problem, useful(problem.graph, assignment), problem.board.noc
+        self.problem, self.assignment, self._noc = problem, useful(problem.graph, assignment), problem.board.noc
         ops = problem.graph.ops
-        costs = {op.name: [problem.cost(op, tile.box, tile.pe) for tile in self._assignment[op.name]] for op in ops}
+        costs = {op.name: [problem.cost(op, tile.box, tile.pe) for tile in self.assignment[op.name]] for op in ops}
         self._constants = {
-            op.name: [constants_of(problem, op, tile) for tile in self._assignment[op.name]] for op in ops
+            op.name: [constants_of(problem, op, tile) for tile in self.assignment[op.name]] for op in ops
         }
         self._bytes = {name: {pe: size for pe, _, size, _ in held} for name, held in self._constants.items()}
         self._streams = [name for name, own in costs.items() if all(cost.streams for cost in own)]
         self._on_core = frozenset(op.name for op in ops if op.engine == CORE)
-        self._cores = {tile.pe for name in self._on_core for tile in self._assignment[name]}
+        self._cores = {tile.pe for name in self._on_core for tile in self.assignment[name]}
         self._scratch = [max((cost.scratch_bytes for cost in costs[op.name]), default=0) for op in ops]
         computing = [max((cost.cycles for cost in costs[op.name]), default=0) for op in ops]
         self._starts = [cycles * done // max(sum(computing), 1) for done in accumulate(computing, initial=0)]
@@ -53,7 +53,7 @@ class FrameMemory:
     def _tensors(self) -> list[int]:
         """Bytes of tensors and scratch memory for each op, on the fullest PE."""
         graph = self.problem.graph
-        regions = regions_of(graph, self._assignment, ends_of(self.problem, fetched=True), 0)
+        regions = regions_of(graph, self.assignment, ends_of(self.problem, fetched=True), 0)
         held = most_held(graph, [regions], aliases(graph, self.problem.engines), late=False)
         return [tensors + scratch for tensors, scratch in zip(held, self._scratch, strict=True)]
 

@@ -27,7 +27,6 @@ WEIGHS = 1 / 20
 """Least cycles of a layer without a split, as a part of the frame's cycles shared by all PEs. On a large mesh the last
 layer of MobileNets and ResNets takes less than a hundredth, a layer of a language model half."""
 
-
 DEEP = 20 << 10
 """Bytes of a layer's narrowest weight tile from which on the layer is cut along the depth, where memory is short."""
 
@@ -64,13 +63,12 @@ def deep(net: Net, engines: Mapping[str, Accelerator]) -> dict[str, int]:
     The narrowest weight tile has a column of weights per result of a step, over all products of a sum.
     """
     ops = [op for op in net.ops if op.parts == (op,) and _has_sums(net, op, op)]
-    sizes = {op: engines[op.engine].cost(net, op, _narrowest(net, op)).constant_bytes for op in ops}
+    sizes = dict[Op, int]()
+    for op in ops:
+        shape = net.tensor(op.output).shape
+        narrowest = Box((0,) * len(shape), (*(1 for _ in shape[:-1]), min(GRAINS[-1], shape[-1])))
+        sizes[op] = engines[op.engine].cost(net, op, narrowest).constant_bytes
     return {op.name: _parts_of_depth(net, op, size) for op, size in sizes.items() if size > DEEP}
-
-
-def _narrowest(net: Net, op: Op) -> Box:
-    shape = net.tensor(op.output).shape
-    return Box((0,) * len(shape), (*(1 for _ in shape[:-1]), min(GRAINS[-1], shape[-1])))
 
 
 def _parts_of_depth(net: Net, op: Op, size: int) -> int:

@@ -185,7 +185,8 @@ class Splits:
         return int((last - first).max())
 
     def _roomy(self, index: int) -> list[Split]:
-        possible = list(self._possible(index))
+        op = self._graph.ops[index]
+        possible = [each for each in _factors(*self._limits(index)) if may_be_cut(self._graph.net, op, each)]
         if self._room is None:
             return possible
         held = {split: self.held_bytes(index, split) for split in possible}
@@ -227,10 +228,6 @@ class Splits:
             split = choices[first][place] if place < len(choices[first]) else None
             if split and all(self.is_possible(index, split) for index in range(first, last)):
                 yield (*here[:first], *([split] * (last - first)), *here[last:])
-
-    def _possible(self, index: int) -> Iterator[Split]:
-        op = self._graph.ops[index]
-        yield from (each for each in _factors(*self._limits(index)) if may_be_cut(self._graph.net, op, each))
 
     def _limits(self, index: int) -> tuple[tuple[int, ...], int]:
         """The most parts of an op along each axis, and the most parts in all."""

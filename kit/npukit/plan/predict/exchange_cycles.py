@@ -13,9 +13,6 @@ from npukit.board.board import Board, Noc
 from npukit.plan.tensors.boxes import Boxes, common, extents, hull, meet, volumes
 from npukit.plan.tensors.core_cycles import DOORBELL_CYCLES, DOZE_CYCLES, SEND_CYCLES, WAKE_CYCLES
 
-HEADER_FLITS = 1
-"""Flits beside the data of a short message."""
-
 
 def fetch_cycles(noc: Noc, whole: Sequence[int], needed: Boxes, element_bytes: int) -> int:
     """Cycles of DRAM to deliver each PE's part of a tensor, or to receive the parts. Equal parts count once."""
@@ -51,7 +48,7 @@ def exchange_cycles(noc: Noc, hops: np.ndarray, owned: Boxes, needed: Boxes, ele
     descriptors, flits = copies_of_many(boxes, held_sources[sources], targets, element_bytes, noc.port_bytes_per_cycle)
     local = needs == sources  # a local copy reads and writes the same memory
     first, pes = _first_of_each_multicast(boxes, sources, targets, local), max(len(owned), len(needed))
-    packets = flits + descriptors * HEADER_FLITS
+    packets = flits + descriptors  # a short message has a flit beside its data, the header
     received = np.bincount(needs, packets, minlength=pes)
     taken = packets + descriptors * noc.setup_cycles
     sending = np.bincount(sources[first], taken[first], minlength=pes)

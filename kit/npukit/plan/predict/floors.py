@@ -61,7 +61,7 @@ class _AtOnce(Links):
     """A network whose messages take no time."""
 
     def departure(self, start: int, sender: int, source: int, load: Packets) -> Departure:
-        return Departure(start, start)
+        return start, start
 
     def asked(self, sender: int) -> int:
         return 0
@@ -69,7 +69,7 @@ class _AtOnce(Links):
     def deliver(
         self, departure: Departure, sender: int, source: int, destinations: Sequence[int], load: Packets
     ) -> Flight:
-        return Flight(departure.begin, dict.fromkeys(destinations, departure.begin))
+        return Flight(departure[0], dict.fromkeys(destinations, departure[0]))
 
 
 def with_measured(told: Floors, latency: int, interval: int) -> list[tuple[str, int, int]]:

@@ -15,7 +15,6 @@ from npukit.board.board import Board
 from npukit.net.box import Box
 from npukit.net.net import CORE, Net
 from npukit.net.ops import Reshape, TvmCode
-from npukit.plan.ir.operands import operand_in
 from npukit.plan.ir.plan import PePlan, Plan, View
 from npukit.plan.predict.memory import FIRMWARE_BYTES, WORKER_BYTES, with_code
 from npukit.plan.tensors.problem import Problem
@@ -97,7 +96,7 @@ def _core_tiles(net: Net, pe: PePlan) -> Iterator[Tile]:
 
     def operand(view: View) -> Operand:
         buffer = pe.buffer(view.buffer)
-        return operand_in(buffer, net.tensor(buffer.tensor), view.box, buffer.name)
+        return buffer.operand(net.tensor(buffer.tensor), view.box, buffer.name)
 
     for step in pe.computes():
         if step.engine == CORE:

@@ -64,8 +64,8 @@ CODE_OF_THE_LOOP = 5 << 8
 CODE_OF_STATES = 192
 """Bytes of the code that resets states, and of the host's request for a reset."""
 
-LAYER_NUMBER_BYTES = 2
-"""Bytes of a layer's number in `net_layer_numbers`."""
+LAYER_NUMBER_BYTES = WORD // 2
+"""Bytes of a layer's number in `net_layer_numbers`: `uint16_t`."""
 
 STACK_BYTES = 3 << 10
 """Bytes reserved for the stack until its bound is measured."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,11 +28,8 @@ class Flight:
     late: int = 0
 
 
-class Departure(NamedTuple):
-    """Cycles in which a source provides a descriptor's data."""
-
-    begin: int
-    end: int
+Departure = tuple[int, int]
+"""The first cycle in which a source provides a descriptor's data, and the end."""
 
 
 class _Wire:
@@ -105,11 +101,11 @@ class Links:
         begin = max(start + self._noc.setup_cycles + load.lists, port.sends)
         if source < DRAM:
             port.sends = begin + load.flits
-            return Departure(begin, port.sends)
+            return begin, port.sends
         port.sends = begin + REQUEST_FLITS + load.lists
         asked = begin + self._way(sender, self._routes.router(source)) + REQUEST_FLITS + load.lists + 1
         known = asked + self._noc.dram_latency_cycles
-        return Departure(*self._drams[source].access(known, known, load))
+        return self._drams[source].access(known, known, load)
 
     def asked(self, sender: int) -> int:
         """The cycle at which the sender's last packet or request has left."""
@@ -119,10 +115,10 @@ class Links:
         self, departure: Departure, sender: int, source: int, destinations: Sequence[int], load: Packets
     ) -> Flight:
         """Carry a message from its source. Each link of the union of the paths is crossed once."""
-        start = departure.begin
+        start, end = departure
         if destinations[0] >= DRAM:
             return self._store(start, sender, source, destinations[0], load)
-        flits = max(load.flits, departure.end - start)
+        flits = max(load.flits, end - start)
         flight = Flight(start + load.flits, {})
         for destination, (head, slow) in self._heads(start, source, destinations, load).items():
             read = load.flits if destination == source else 0  # a copy within a PE takes the port twice
@@ -174,16 +170,11 @@ class Links:
                     before, border = place, border or link.border
                     place = places.setdefault(link, len(places))
                     if place == len(links):
-                        links.append((self._wire(link), before))
+                        lanes = self._noc.chip_links_per_border if link.border else 1
+                        links.append((self._wires.setdefault(link, _Wire(lanes, border=link.border)), before))
                 ends.append((destination, place, border))
             self._trees[key] = links, ends
         return self._trees[key]
-
-    def _wire(self, link: Link) -> _Wire:
-        if link not in self._wires:
-            lanes = self._noc.chip_links_per_border if link.border else 1
-            self._wires[link] = _Wire(lanes, border=link.border)
-        return self._wires[link]
 
 
 @dataclass(frozen=True)
@@ -207,12 +198,11 @@ class Packet:
 
 def packets_of(noc: Noc, net: Net, plan: Plan) -> list[list[Packet]]:
     """The packets of each message."""
-    buffers = {(pe.pe, buffer.name): buffer for pe in plan.pes for buffer in pe.buffers}
-    buffers |= {(DRAM, buffer.name): buffer for buffer in plan.dram}
     found: list[list[Packet]] = []
     for message in plan.messages:
         landing = message.landings[0]
-        source, target = buffers[message.source_pe, message.source.buffer], buffers[landing.pe, landing.view.buffer]
+        source = plan.buffer(message.source_pe, message.source.buffer)
+        target = plan.buffer(landing.pe, landing.view.buffer)
         parts = copies(message.source.box, source.box, target.box, element_bytes(net, message))
         found.append([])
         for part in parts:

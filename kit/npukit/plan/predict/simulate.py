@@ -136,7 +136,7 @@ class _Simulation:
         self._network = network or (Links(board) if board.noc else None)
         self._root = plan.pes[0].pe
         self._pes = {pe.pe: _Pe(pe, pe.is_table, CORES[board.cpu_of(pe.pe)]) for pe in plan.pes}
-        self._events: list[tuple[int, int, Callable[[int], None]]] = []
+        self._events: list[tuple[int, int, Callable[[int], object]]] = []
         self._order = count()
         self._noc = board.noc
         self._packets = packets_of(board.noc, net, plan) if board.noc else []
@@ -155,7 +155,7 @@ class _Simulation:
         computing = {number: pe.computing for number, pe in self._pes.items()}
         return Simulated(tuple(self._ends), computing, links, self._stolen)
 
-    def _at(self, time: int, event: Callable[[int], None]) -> None:
+    def _at(self, time: int, event: Callable[[int], object]) -> None:
         heapq.heappush(self._events, (time, next(self._order), event))
 
     def _after(self, pe: _Pe, time: int) -> None:
@@ -343,11 +343,8 @@ class _Simulation:
             flight = self._depart(pe, packet, asked, leaves)
             self._land(flight, flight.done, partial(self._transmit, pe))
         else:  # messages with an earlier departure take their links first
-            self._at(leaves.begin, partial(self._leave, pe, packet, asked, leaves))
+            self._at(leaves[0], lambda _: self._depart(pe, packet, asked, leaves))
             self._at(self._network.asked(pe.plan.pe), partial(self._transmit, pe))
-
-    def _leave(self, pe: _Pe, packet: Packet, asked: int, leaves: Departure, _time: int) -> None:
-        self._depart(pe, packet, asked, leaves)
 
     def _depart(self, pe: _Pe, packet: Packet, asked: int, leaves: Departure) -> Flight:
         assert self._network is not None
@@ -357,7 +354,7 @@ class _Simulation:
         left, arrived = flight.done, flight.arrived
         if self._record:
             self.movements += [
-                Movement(source, to, packet.bytes, leaves.begin, end, pe.plan.pe, asked) for to, end in arrived.items()
+                Movement(source, to, packet.bytes, leaves[0], end, pe.plan.pe, asked) for to, end in arrived.items()
             ]
         if source == pe.plan.pe:
             pe.port.append((left - packet.load.data, left))
@@ -386,8 +383,7 @@ class _Simulation:
         self._wake(pe, time)
 
     def _wait(self, pe: _Pe, step: Wait, time: int) -> None:
-        end = self._awaited(pe, step.flag, step.count, time)
-        if end is not None:
+        if (end := self._awaited(pe, step.flag, step.count, time)) is not None:
             pe.step += 1
             self._after(pe, end)
 

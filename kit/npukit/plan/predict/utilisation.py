@@ -122,36 +122,11 @@ def _other_ways(net: Net, board: Board, plan: Plan) -> Iterator[str]:
     yield "a lower rate, or a faster clock"
 
 
-@dataclass(frozen=True)
-class Kinds:
-    """Bytes of one PE's memory by kind. Their sum is the sum of its `MemoryUse`.
+def kinds_of(plan: Plan, pe: PePlan) -> dict[str, int]:
+    """The bytes of one PE of the plan by kind. Their sum is the sum of the PE's `MemoryUse`.
 
     The arena is counted at the step with the most bytes in use. Arena bytes unused at that step are `activations` too.
     """
-
-    code: int
-    variables: int
-    """Constants copied near at start-up. Once linked, also the firmware's own variables."""
-    constants: int
-    """Weights and other resident constants of the network."""
-    commands: int
-    descriptors: int
-    table: int
-    """The table of steps and layers of a long program, or the buffer for pages of orders."""
-    records: int
-    """The control block, and a record per layer."""
-    activations: int
-    """Tiles computed by the PE, and the host's inputs and outputs."""
-    receive_buffers: int
-    """Bytes received from other PEs or DRAM, including halos and other received parts in the buffers of tiles."""
-    weight_tiles: int
-    """Bytes for streamed constants."""
-    scratch: int
-    stack: int
-
-
-def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
-    """The bytes of one PE of the plan by kind."""
     use, orders, records = pe.memory, pe.orders, control_bytes(len(pe.tiles))
     live, computes = _live_at_the_fullest_step(pe), list(pe.computes())
     landed = {landing.view.buffer for m in plan.messages for landing in m.landings if landing.pe == pe.pe}
@@ -159,20 +134,20 @@ def kinds_of(plan: Plan, pe: PePlan) -> Kinds:
     streamed, scratches = {step.constants for step in computes}, {step.scratch for step in computes}
     weight_tiles, scratch = (sum(b.bytes for b in live if b.name in names) for names in (streamed, scratches))
     pages = pe.by_name[PAGES].bytes if PAGES in pe.by_name else 0
-    return Kinds(
-        code=use.code - use.variables,
-        variables=use.variables,
-        constants=use.constants - orders.bytes,
-        commands=orders.commands,
-        descriptors=orders.descriptors,
-        table=orders.table + pages,
-        records=records,
-        activations=use.activations + sum(use.banks) - records - received - weight_tiles - scratch - pages,
-        receive_buffers=received,
-        weight_tiles=weight_tiles,
-        scratch=scratch,
-        stack=use.stack,
-    )
+    return {
+        "code": use.code - use.variables,
+        "variables": use.variables,  # constants copied near at start-up; once linked, also the firmware's own
+        "constants": use.constants - orders.bytes,
+        "commands": orders.commands,
+        "descriptors": orders.descriptors,
+        "table": orders.table + pages,
+        "records": records,
+        "activations": use.activations + sum(use.banks) - records - received - weight_tiles - scratch - pages,
+        "receive_buffers": received,  # halos and other received parts in the buffers of tiles included
+        "weight_tiles": weight_tiles,
+        "scratch": scratch,
+        "stack": use.stack,
+    }
 
 
 def _not_computed(pe: PePlan, buffer: Buffer) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import chain
 from math import inf
 
 from npukit.accel.core_kernels import NO_KERNELS
@@ -21,7 +20,7 @@ from npukit.plan.batch.weight_tiles import LARGEST_WEIGHT_TILE, cut_in_weight_ti
 from npukit.plan.emit.emitter import command_bytes, constants_of, resident_bytes, streamed_bytes
 from npukit.plan.emit.messages import descriptor_bytes
 from npukit.plan.emit.regions import Ends, Regions, copies_to, regions_of, transfers_of
-from npukit.plan.ir.assignment import Assignment, Tile, useful
+from npukit.plan.ir.assignment import Assignment, Tile, pes_of, useful
 from npukit.plan.ir.plan import MemoryUse
 from npukit.plan.predict.memory import (
     CODE_BYTES,
@@ -127,7 +126,7 @@ def lacking_on_root(problem: Problem, batch: Batch) -> Lacks:
     tensors = batch.frames * (len(net.inputs) + len(net.outputs))
     stored = ends_of(problem, fetched=batch.fetched).outputs == DRAM
     outputs = 0 if stored else batch.frames * output_bytes(problem.graph)
-    own = next((group for group in batch.groups if any(tile.pe == root for tile in chain(*group.values()))), None)
+    own = next((group for group in batch.groups if root in pes_of(group)), None)
     constants = _resident(problem, useful(problem.graph, own), batch)[root] if own else 0
     code = FIRMWARE_BYTES + CODE_OF_A_TENSOR * tensors
     return most_lacking(board, {root: memory_use(board.seen_by(root), constants, outputs, code, STACK_BYTES)})

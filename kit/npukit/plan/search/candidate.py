@@ -58,9 +58,6 @@ class Tried:
     candidate: Candidate
     outcome: Outcome
 
-    def __str__(self) -> str:
-        return str(self.line)
-
     @property
     def line(self) -> Line:
         batch, name = self.candidate.batch, self.strategy

@@ -8,13 +8,13 @@ constants streamed as its memory wants, and an estimate of its cycles. Dedicated
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, product
 from math import inf
 
 from npukit.plan.batch.batch import Batch
 from npukit.plan.ir.assignment import Assignment
-from npukit.plan.ir.plan import PAGES, PePlan, Plan
+from npukit.plan.ir.plan import PAGES, PePlan
 from npukit.plan.layout.frame_memory import STREAM, STREAM_BYTES, FrameMemory
 from npukit.plan.layout.layout_search import Effort, LatencySearch
 from npukit.plan.layout.list_schedule import TILE, schedules_from_dram, states_early
@@ -43,15 +43,9 @@ REPAIRS = 3
 """Emissions of a draft, with more constants streamed each time."""
 
 
-@dataclass(frozen=True)
-class Draft:
-    """An assignment with the ops whose constants are streamed, and estimates of the cycles and of the fit."""
-
-    assignment: Assignment
-    streamed: frozenset[str]
-    cycles: int
-    held: FrameMemory
-    fits: bool
+Draft = tuple[bool, int, FrameMemory, frozenset[str]]
+"""False if expected to fit, the estimate of the cycles, the assignment with its bytes, the ops with streamed constants.
+"""
 
 
 def drafts(problem: Problem, *others: Problem) -> Proposals:
@@ -60,31 +54,33 @@ def drafts(problem: Problem, *others: Problem) -> Proposals:
     if problem.board.noc is None or problem.board.shares_memory or len(problem.order) < 2:
         return
     forms = [replace(each, graph=states_early(each.graph)) for each in (problem, *others)]
-    found = sorted(_drafts(forms), key=lambda each: (not each.fits, each.cycles))
+    found = sorted(_drafts(forms), key=lambda draft: draft[:2])
     for low_memory in (False, True):
         fastest = inf
-        for draft in found:
-            if draft.cycles < fastest:
-                fastest = min(fastest, (yield from _repaired(draft, low_memory=low_memory)))
+        for _, cycles, held, streamed in found:
+            if cycles < fastest:
+                fastest = min(fastest, (yield from _repaired(held, streamed, low_memory=low_memory)))
         if fastest < inf:
             return
 
 
-def _repaired(draft: Draft, *, low_memory: bool) -> Generator[Candidate, Outcome, float]:
+def _repaired(held: FrameMemory, streamed: frozenset[str], *, low_memory: bool) -> Generator[Candidate, Outcome, float]:
     """The cycles of a draft's frame. While orders lack room in memory, more constants are streamed."""
-    problem, cycles = draft.held.problem, inf
-    whole = Batch((draft.assignment,), prefetchers=prefetchers(problem), low_memory=low_memory, in_pages=True)
+    problem, cycles = held.problem, inf
+    whole = Batch((held.assignment,), prefetchers=prefetchers(problem), low_memory=low_memory, in_pages=True)
     for _ in range(REPAIRS):
-        outcome = yield Candidate(problem, replace(whole, stream=STREAM.of(draft.streamed)))
+        outcome = yield Candidate(problem, replace(whole, stream=STREAM.of(streamed)))
         if isinstance(outcome, Fits):
             cycles = min(cycles, outcome.plan.predicted.latency_cycles)
         plan = outcome.plan if isinstance(outcome, Fits | Lacks) else None
         if plan is None or not (isinstance(outcome, Lacks) or any(pe.orders.pages for pe in plan.pes)):
             break
-        more = _with_more_streamed(draft, plan)
-        if more.streamed == draft.streamed:
+        before, weight_tiles = held.resident(streamed), 0 if streamed else STREAM_BYTES
+        rooms = {pe.pe: before[pe.pe] + _left(pe) - weight_tiles for pe in plan.pes}
+        more = held.with_more_streamed(streamed, rooms, core_too=True)
+        if more == streamed:
             break
-        draft = more
+        streamed = more
     return cycles
 
 
@@ -120,15 +116,7 @@ def _draft(problem: Problem, assignment: Assignment, cycles: int, kept: int = 0)
         left = {pe: memory - held.program(pe) - beside for pe in held.resident(())}
         streamed = held.with_more_streamed(streamed, left)
     fits = all(size <= left[pe] for pe, size in held.resident(streamed).items())
-    return Draft(assignment, streamed, cycles + held.delay(streamed), held, fits)
-
-
-def _with_more_streamed(draft: Draft, plan: Plan) -> Draft:
-    """The draft with as many more constants streamed as its plan lacks room for."""
-    before = draft.held.resident(draft.streamed)
-    weight_tiles = 0 if draft.streamed else STREAM_BYTES
-    rooms = {pe.pe: before[pe.pe] + _left(pe) - weight_tiles for pe in plan.pes}
-    return replace(draft, streamed=draft.held.with_more_streamed(draft.streamed, rooms, core_too=True))
+    return not fits, cycles + held.delay(streamed), held, streamed
 
 
 def _left(pe: PePlan) -> int:

@@ -14,19 +14,17 @@ from npukit.board.noc import DRAM
 from npukit.plan.batch.batch import Batch, frame, weighed
 from npukit.plan.batch.channel_bands import bands_for
 from npukit.plan.batch.schedule import output_bytes
-from npukit.plan.batch.weight_tiles import MOST_LISTED, StreamWeights
+from npukit.plan.batch.weight_tiles import StreamWeights, most_listed
 from npukit.plan.emit.messages import NO_FLAGS, descriptor_bytes
-from npukit.plan.ir.assignment import Assignment, Tile
+from npukit.plan.ir.assignment import Assignment, Tile, pes_of
 from npukit.plan.ir.plan import Plan
 from npukit.plan.layout.layout_search import QUICK, LatencySearch
 from npukit.plan.search.bound import lacking_on_root, least_cycles
 from npukit.plan.search.candidate import Candidate, Fits, Lacks, Outcome, Proposals
+from npukit.plan.strategies.frames import fewer
 from npukit.plan.strategies.layouts import whole_cycles
 from npukit.plan.strategies.streams import PRICE, fewest_streamed, more_streamed
 from npukit.plan.tensors.problem import Problem
-
-SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16)
-"""PEs of small groups."""
 
 LARGE_GROUPS = (8, 7, 6, 5, 4)
 """Numbers of groups that take all PEs. With fewer, a group's layouts take long to search for."""
@@ -46,7 +44,8 @@ PATIENCE = 3
 """Sizes in a row without gain before the search for sizes ends."""
 
 MOVES_OF_GROUPS = 3.0
-"""Weight of moving data in a second search for the best sizes: messages take longer while all groups work."""
+"""Weight of moving data in a second search for the best sizes: messages take longer while all groups work. With 2
+MobileNetV2 on 16 PEs is 0.4 % slower (`planner_constants.py batches`)."""
 
 SETTLED = 0.87
 """Lower bound on the cycles of a later micro-batch, relative to the first."""
@@ -62,7 +61,8 @@ NEAR = 1.01
 0.1 % slower (`tests/plan/test_more_never_hurts.py`)."""
 
 MOST_EMITTED = 10_000
-"""Most messages of a batch without prefetching PEs: every group then has a different program."""
+"""Most messages of a batch without prefetching PEs: every group then has a different program. With 0 the autoencoder
+`ad01_int8` on 16 PEs is 5.2 % slower (`planner_constants.py batches`)."""
 
 WELL_USED = 0.92
 """Least part of the PEs in the groups of a size together."""
@@ -152,10 +152,6 @@ def _least(found: Sequence[_Trial]) -> float:
     return _best(found).figure if found else inf
 
 
-def _size(problem: Problem, batch: Batch) -> int:
-    return (len(problem.order) - len(batch.prefetchers)) // len(batch.groups)
-
-
 def _of_all_sizes(problem: Problem, search: LatencySearch) -> _Trials:
     """Trials of each size, until larger sizes bring nothing."""
     found, worse = list[_Trial](), 0
@@ -172,7 +168,8 @@ def _moving_less(problem: Problem, search: LatencySearch, found: Sequence[_Trial
     """Trials of the best sizes again, in layouts with less moved data."""
     more = list[_Trial]()
     near = [each for each in found if each.figure < 1.02 * _least(found)]
-    for size in sorted({_size(problem, each.batch) for each in near}):
+    batches, count = [each.batch for each in near], len(problem.order)
+    for size in sorted({(count - len(batch.prefetchers)) // len(batch.groups) for batch in batches}):
         more += yield from _first(problem, _of_size(problem, size, search))
     return [*more, *(yield from _in_micro_batches(problem, more, _least([*found, *more])))]
 
@@ -187,7 +184,7 @@ def _refined(problem: Problem, found: Sequence[_Trial]) -> _Trials:
 
 def _sizes(count: int) -> Iterator[int]:
     """Sizes of groups with few PEs left over. Of sizes with an equal number of groups the largest counts."""
-    sizes = sorted({*SIZES, *(count // groups for groups in LARGE_GROUPS)})
+    sizes = sorted({*fewer(count + 1, 1), *(count // groups for groups in LARGE_GROUPS)})
     largest = {count // size: size for size in sizes if 0 < size <= count}
     return (size for size in sorted(largest.values()) if count // size * size >= WELL_USED * count)
 
@@ -232,7 +229,9 @@ def _trial(problem: Problem, batch: Batch, best: float = inf) -> _Trials:
     outcome = yield Candidate(problem, replace(batch, groups=_one_of(batch)), probe=True)
     if not isinstance(outcome, Fits):
         return []
-    later = (batch.frames_of_micro_batch - 1) * _input_cycles(problem)
+    inputs, noc = sum(problem.net.tensor(name).bytes for name in problem.net.inputs), problem.board.noc
+    assert noc is not None
+    later = (batch.frames_of_micro_batch - 1) * (inputs / noc.dram_bytes_per_cycle)
     trial = _Trial(replace(batch, flags=outcome.flags), outcome.plan.predicted.latency_cycles, later)
     apart = _with_prefetchers(batch, _prefetchers_needed(problem, batch, outcome.plan))
     if apart == batch:
@@ -293,14 +292,14 @@ def _prefetchers_needed(problem: Problem, batch: Batch, plan: Plan) -> int:
     streamed = (each for each in plan.messages if each.source_pe >= DRAM and not each.tensor)
     sizes = {each.source.buffer: len(each.landings) for each in streamed}
     listed = sum(descriptor_bytes(1, len(batch.groups) * pes) for pes in sizes.values())
-    return ceil((listed + batch.frames * output_bytes(problem.graph)) / MOST_LISTED) if listed else 0
+    return ceil((listed + batch.frames * output_bytes(problem.graph)) / most_listed(problem.board)) if listed else 0
 
 
 def _with_prefetchers(batch: Batch, needed: int) -> Batch:
     """The batch without the first groups, whose PEs become the `needed` prefetching PEs, if few PEs are lost."""
     groups, prefetchers = list(batch.groups), list(batch.prefetchers)
     while len(prefetchers) < needed and len(groups) > 1:
-        prefetchers += dict.fromkeys(tile.pe for tiles in groups.pop(0).values() for tile in tiles)
+        prefetchers += pes_of(groups.pop(0))
     if len(groups) < WELL_USED * len(batch.groups):
         return batch
     return replace(batch, groups=tuple(groups), prefetchers=tuple(prefetchers))
@@ -308,13 +307,6 @@ def _with_prefetchers(batch: Batch, needed: int) -> Batch:
 
 def _root_has_room(problem: Problem, batch: Batch) -> bool:
     return not lacking_on_root(problem, batch).missing
-
-
-def _input_cycles(problem: Problem) -> float:
-    """Cycles of the DRAM for a frame's inputs."""
-    assert problem.board.noc is not None
-    inputs = sum(problem.net.tensor(name).bytes for name in problem.net.inputs)
-    return inputs / problem.board.noc.dram_bytes_per_cycle
 
 
 def groups_of(

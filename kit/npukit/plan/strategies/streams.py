@@ -12,10 +12,11 @@ from npukit.plan.batch.weight_tiles import StreamWeights, heaviest_ops
 from npukit.plan.ir.assignment import Assignment
 from npukit.plan.layout.layout_search import LatencySearch, effort_on
 from npukit.plan.search.candidate import Candidate, Lacks, Outcome
+from npukit.plan.strategies.layouts import PRICES
 from npukit.plan.tensors.problem import Problem
 
-PRICE = 0.06
-"""Cycles per byte of constants on a PE (`planner_constants.py frame`)."""
+PRICE = PRICES[2]
+"""Cycles per byte of constants on a PE where some are streamed (`planner_constants.py frame`)."""
 
 WEIGHT_TILES = tuple(StreamWeights(tile_bytes=size << 10, tiles=tiles) for size in (8, 16, 32) for tiles in (3, 2))
 """Weight tiles to try. A few small weight tiles leave more memory, many large weight tiles keep the engines busy."""

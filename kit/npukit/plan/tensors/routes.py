@@ -75,20 +75,16 @@ class Routes:
         return tuple(link for link, _ in self._route(source, destination))
 
     def _route(self, source: int, destination: int) -> list[_Hop]:
-        route: list[_Hop] = []
-        here, chip_there = source, destination // self._pes.count
-        if self._mesh.chip_links == "grid":
-            return self._over_the_board(source, destination)
-        while (here_chip := here // self._pes.count) != chip_there:
-            dx, dy = to_go(self._mesh, here_chip, chip_there)
+        route, here, chip_there = list[_Hop](), source, destination // self._pes.count
+        while self._mesh.chip_links != "grid" and here // self._pes.count != chip_there:
+            dx, dy = to_go(self._mesh, here // self._pes.count, chip_there)
             diagonal = borders_on(self._mesh, dx, dy) < abs(dx) + abs(dy)
             step = (_sign(dx), _sign(dy)) if diagonal else _along_x_first(dx, dy)
             here = self._cross(here, step, route)
-        self._within(here, destination % self._pes.count, route)
-        return route
+        return route + self._along_x_and_y(here, destination)
 
-    def _over_the_board(self, here: int, destination: int) -> list[_Hop]:
-        """Along x over all chips, then along y."""
+    def _along_x_and_y(self, here: int, destination: int) -> list[_Hop]:
+        """Along x, then along y, on a chip or over a grid of chips."""
         route: list[_Hop] = []
         there = self._position(destination)
         while here != destination:
@@ -118,26 +114,15 @@ class Routes:
         row, column = divmod(place, self._pes.columns)
         dx, dy = step
         edge = {0: column, 1: self._pes.columns - 1, -1: 0}[dx], {0: row, 1: self._pes.rows - 1, -1: 0}[dy]
-        here = self._within(here, edge[1] * self._pes.columns + edge[0], route)
+        border = chip * self._pes.count + edge[1] * self._pes.columns + edge[0]
+        route += self._along_x_and_y(here, border)
         facing = (self._pes.columns - 1 - edge[0] if dx else edge[0], self._pes.rows - 1 - edge[1] if dy else edge[1])
         chip_row, chip_column = divmod(chip, self._chips.columns)
         next_row, next_column = (chip_row + dy) % self._chips.rows, (chip_column + dx) % self._chips.columns
         next_chip = next_row * self._chips.columns + next_column
         there = next_chip * self._pes.count + facing[1] * self._pes.columns + facing[0]
-        route.append((_link(chip, next_chip, border=True), (here, there)))
+        route.append((_link(chip, next_chip, border=True), (border, there)))
         return there
-
-    def _within(self, here: int, place: int, route: list[_Hop]) -> int:
-        """Add the links to a place on the same chip. Returns the PE there."""
-        chip, at = divmod(here, self._pes.count)
-        first, columns = chip * self._pes.count, self._pes.columns
-        while at != place:
-            dx, dy = _along_x_first(place % columns - at % columns, place // columns - at // columns)
-            following = at + dy * columns + dx
-            ends = first + at, first + following
-            route.append((_link(*ends, border=False), ends))
-            at = following
-        return first + at
 
 
 def _along_x_first(dx: int, dy: int) -> tuple[int, int]:
