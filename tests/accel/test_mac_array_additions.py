@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import product
 from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from accel.mac_array_memory import Memory
 from accel.nets import OUTPUT
 from accel.test_core_moves import BOARD, cut, run
 from codegen.random_ops import Bundle
 from npukit.accel.cpu import Cpu
 from npukit.accel.engines import plugins_of
-from npukit.accel.interface import whole_cycles
+from npukit.accel.interface import Operand, Tile, whole_cycles
+from npukit.net.box import Box
 from npukit.net.check import check_net
 from npukit.net.net import Net
 from npukit.net.ops import Add, Multiply, Subtract
+from npukit.net.reference.interpreter import evaluate
 from npukit.net.tensor import Quantization
 from npukit.plan.planner import plan_around
 from npukit.plan.tensors.graph import Graph
@@ -71,14 +76,51 @@ def test_a_difference_that_rounds_otherwise_stays_on_the_core(other: float, *, e
 
 
 @pytest.mark.parametrize("kind", [Add, Subtract, Multiply])
-@pytest.mark.parametrize(("held", "source"), [((1, 1, 32), (1, 12, 1)), ((1, 1, 1, 7), (1, 5, 1, 7))])
+@pytest.mark.parametrize(("held", "source"), [((1, 1, 32), (1, 12, 1)), ((1, 1, 8, 32), (1, 16, 1, 32))])
 def test_an_activation_that_broadcasts_to_a_constant_stays_on_the_core(
     kind: type[Add | Subtract | Multiply], held: tuple[int, ...], source: tuple[int, ...]
 ) -> None:
-    """The factors of a layer norm in int8: a number of each row by a constant of the row's length."""
+    """The factors of a layer norm in int8: a number of each row by a constant of the row's length. The steps of Mamba:
+    a row of each token by a constant of each state."""
     bundle = Bundle(np.random.default_rng(3))
     constant = bundle.constant(bundle.int8(held), Quantization((0.25,), (3,)))
     bundle.add(kind(), bundle.activation(source, Quantization((0.25,), (-9,))), constant, quantization=OUTPUT)
     net = check_net(bundle.net())
-    if net.tensor(net.ops[0].output).shape != source:
-        assert "differ" in str(ARRAY.refusal(net, net.ops[0]))
+    assert "differ" in str(ARRAY.refusal(net, net.ops[0]))
+
+
+@pytest.mark.parametrize("constant", [None, 0, 1])
+@pytest.mark.parametrize("kind", [Add, Subtract, Multiply])
+def test_operands_that_broadcast_are_exact_or_refused(
+    kind: type[Add | Subtract | Multiply], constant: int | None
+) -> None:
+    """The array reads nothing but its operands, whichever of both has a single row or column."""
+    random, taken = np.random.default_rng(3), 0
+    for shapes in product(product((1,), (1, 3), (1, 4), (8,)), repeat=2):
+        bundle = Bundle(random)
+        operands = [
+            bundle.constant(bundle.int8(shape), OUTPUT) if place == constant else bundle.activation(shape, OUTPUT)
+            for place, shape in enumerate(shapes)
+        ]
+        bundle.add(kind(), *operands, quantization=OUTPUT)
+        net = check_net(bundle.net())
+        if ARRAY.refusal(net, net.ops[0]) is None:
+            values = evaluate(net, [bundle.int8(net.tensor(name).shape) for name in net.inputs])
+            assert np.array_equal(on_the_array(net, values), values[net.outputs[0]]), shapes
+            taken += 1
+    assert taken
+
+
+def on_the_array(net: Net, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The output of the net's only op on the numpy model of the array."""
+    memory, (op,) = Memory(), net.ops
+
+    def placed(name: str) -> Operand:
+        whole = Box.whole(net.tensor(name).shape)
+        return memory.operand(name, net.tensor(name), whole, whole)
+
+    inputs, output = tuple(map(placed, net.activations(op))), placed(op.output)
+    for name, operand in zip(net.activations(op), inputs, strict=True):
+        memory.sram[memory.bytes_of(operand)] = values[name].view(np.uint8)
+    memory.run(ARRAY.lower(Tile("tile", net, op, output, inputs)))
+    return memory.sram[memory.bytes_of(output)].view(np.int8)
