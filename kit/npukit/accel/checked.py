@@ -256,7 +256,9 @@ def _broken_promise(
     """The difference between the constants' size and the reserved size, or None. Alignment gaps may count or not."""
     sizes = [(array.values.nbytes, array.align) for array in lowered.constants]
     if isinstance(lowered.code, interface.Commands) and commands is not None:
-        sizes += [(commands.bytes, commands.align)] * len(lowered.code.structs)
+        if (count := len(lowered.code.structs)) != cost.commands:
+            return f"it has {count} commands, its cost says {cost.commands}"
+        sizes += [(commands.bytes, commands.align)] * count
     least = sum(size for size, _ in sizes)
     most = sum(-(-size // align) * align for size, align in sizes)
     if least <= cost.constant_bytes <= most:

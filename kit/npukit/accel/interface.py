@@ -84,7 +84,7 @@ class Cost:
     - `chained`: cycles saved by a tile's command behind another command of the same chain.
     - `accesses`: loads and stores of operands and of scratch memory by the core.
     - `streams`: True if the code receives the address of its constants, so that DRAM can supply them.
-    - `called`: True if a driver function computes the tile instead of a command; the constants then contain no command.
+    - `commands`: number of commands, part of the constants; 0 if a driver function computes the tile instead.
     """
 
     cycles: int
@@ -98,7 +98,7 @@ class Cost:
     arena: tuple[int, ...] = ()
     accesses: int = 0
     streams: bool = True
-    called: bool = False
+    commands: int = 1
     chained: int = 0
 
 

@@ -7,7 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from accel.test_mac_array_blended import resizes
+from npukit.accel.mac_array.plugin import COMMAND_BYTES
 from npukit.board.board import Board
+from npukit.codegen.program import gather
 from npukit.net.net import Net
 from npukit.plan.ir.parse import parse_plan
 from npukit.plan.ir.plan import PAGES, PePlan, Plan
@@ -15,7 +18,7 @@ from npukit.plan.ir.text import print_plan
 from npukit.plan.predict.memory import with_code
 from npukit.plan.predict.simulate import predicted_timeline
 from npukit.plan.tensors.core_cycles import FETCH_CYCLES
-from plan.emit.test_replicas import BOARD, planned, rows_net
+from plan.emit.test_replicas import BOARD, engines, planned, rows_net
 
 PAGE = 256
 
@@ -53,6 +56,19 @@ def test_where_none_have_room_all_come_in_pages(monkeypatch: pytest.MonkeyPatch)
     plan = in_pages(1 << 20, monkeypatch)
     assert {pe.orders.pages[0].first for pe in plan.pes} == {0}
     assert {pe.orders.descriptors for pe in plan.pes} == {0}
+
+
+def test_a_page_has_room_for_all_commands_of_a_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile of a bilinear resize is a chain of commands."""
+    monkeypatch.setattr("npukit.plan.predict.memory.LONG_PROGRAM", 1)
+    monkeypatch.setattr("npukit.plan.emit.orders.PAGE_BYTES", 0)
+    monkeypatch.setattr("npukit.plan.emit.allocate.shortfall", lambda *_: 1 << 20)
+    net = resizes((24, 32, "half_pixel"), (11, 16, "align_corners"))
+    plan = planned(net, low_memory=True)
+    for pe in plan.pes[1:]:
+        pages, size = gather(net, plan, pe, engines(BOARD)).pages, pe.buffer(PAGES).bytes // 2
+        assert max(page.bytes for page in pages) > 12 * COMMAND_BYTES
+        assert all(page.bytes <= size for page in pages)
 
 
 def test_the_code_of_kernels_wants_room_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,15 +66,16 @@ class MacArray:
         plane, parts = Plane.of(output), self._parts(net, op)
         if parts:
             tile = InParts(net, op, plane, parts, self.figures)
-            return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes, called=True)
+            return Cost(tile.cycles, tile.constant_bytes, tile.scratch_bytes, commands=0)
         saved = self.figures.setup_cycles - self.figures.chain_cycles
         if op.kind == ResizeBilinear.kind:
             blended = Blended.of(net, op, output, self.figures)
-            return Cost(blended.cycles, blended.constant_bytes(COMMAND_BYTES), chained=saved)
+            constants, commands = blended.constant_bytes(COMMAND_BYTES), len(blended.pairs)
+            return Cost(blended.cycles, constants, chained=saved, commands=commands)
         if op.kind == Matmul.kind:
             products = Products.of(net, op, output, self.figures)
             constants = products.parameter_bytes + products.count * COMMAND_BYTES
-            return Cost(products.cycles, constants, chained=saved)
+            return Cost(products.cycles, constants, chained=saved, commands=products.count)
         constants = sum(self._constant_bytes_of(net, part, plane) for part in op.parts) + COMMAND_BYTES
         main, form = op.parts[0], None
         if main.kind in ("conv2d", "depthwise_conv2d", "dense", "sums"):

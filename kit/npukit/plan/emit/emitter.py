@@ -230,8 +230,8 @@ class Emitter:
     def _hold(self, program: PeProgram, op: Op, box: Box, cost: Cost, step: int, *, streamed: bool) -> None:
         """Record the commands of a step, and the constants unless streamed."""
         program.costs.append((step, cost))
-        commands = command_bytes(self.engines[op.engine])
-        if streamed and op.engine != CORE:
+        commands = command_bytes(self.engines[op.engine], cost)
+        if streamed and op.engine != CORE and cost.commands == 1:
             program.pieces[step] = (commands, op.name, box.shape)
         else:
             program.commands[step] = commands
@@ -331,13 +331,13 @@ def same_constants(graph: Graph, op: Op, box: Box, cost: Cost) -> Hashable:
 
 
 TileConstants = tuple[int, Hashable, int, int]
-"""PE of a tile, key of a shared copy of its constants, their bytes with the command, and bytes of the command."""
+"""PE of a tile, key of a shared copy of its constants, their bytes with the commands, and bytes of the commands."""
 
 
 def constants_of(problem: Problem, op: Op, tile: Tile) -> TileConstants:
     cost = problem.cost(op, tile.box, tile.pe)
     key = same_constants(problem.graph, op, tile.box, cost)
-    return tile.pe, key, cost.constant_bytes, command_bytes(problem.engines[op.engine])
+    return tile.pe, key, cost.constant_bytes, command_bytes(problem.engines[op.engine], cost)
 
 
 def resident_bytes(constants: Iterable[TileConstants]) -> Counter[int]:
@@ -350,13 +350,13 @@ def resident_bytes(constants: Iterable[TileConstants]) -> Counter[int]:
 
 
 def streamed_bytes(engine: Accelerator, cost: Cost) -> int:
-    """Bytes of a tile's constants without the command. Commands contain addresses and stay in the image."""
-    return cost.constant_bytes - (0 if cost.called else command_bytes(engine))
+    """Bytes of a tile's constants without commands. Commands contain addresses and stay in the image."""
+    return cost.constant_bytes - command_bytes(engine, cost)
 
 
-def command_bytes(engine: Accelerator) -> int:
-    """Bytes of a tile's command. Each tile of each frame has a separate command, because commands contain addresses."""
-    return engine.commands.bytes if engine.commands else 0
+def command_bytes(engine: Accelerator, cost: Cost) -> int:
+    """Bytes of a tile's commands. Each tile of each frame has separate commands, because commands contain addresses."""
+    return engine.commands.bytes * cost.commands if engine.commands else 0
 
 
 def _part_of(parcel: Parcel, part: int, parts: int) -> list[Parcel]:

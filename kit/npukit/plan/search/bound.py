@@ -223,7 +223,7 @@ def _orders(problem: Problem, group: Assignment, batch: Batch, cut: _Cut, pages:
     for op in problem.graph.ops:
         for tile in group[op.name]:
             if op.name in batch.stream.ops:
-                commands[tile.pe] += command_bytes(problem.engines[op.engine])
+                commands[tile.pe] += command_bytes(problem.engines[op.engine], problem.cost(op, tile.box, tile.pe))
             count, _ = cut(op, tile.box)
             in_c[tile.pe] += CODE_OF_A_TILE * max(count, 1)
             rows[tile.pe] += STEP_BYTES * _rows(count)
