@@ -86,26 +86,20 @@ def test_a_constant_takes_as_long_with_and_without_leading_axes_of_one() -> None
 
 
 @pytest.mark.parametrize("kind", [Add, Subtract, Multiply])
-@pytest.mark.parametrize(("held", "source"), [((1, 1, 32), (1, 12, 1)), ((1, 1, 8, 32), (1, 16, 1, 32))])
-def test_an_activation_that_broadcasts_to_a_constant_stays_on_the_core(
-    kind: type[Add | Subtract | Multiply], held: tuple[int, ...], source: tuple[int, ...]
-) -> None:
-    """The factors of a layer norm in int8: a number of each row by a constant of the row's length. The steps of Mamba:
-    a row of each token by a constant of each state."""
+def test_channels_that_broadcast_stay_on_the_core(kind: type[Add | Subtract | Multiply]) -> None:
+    """The factors of a layer norm in int8: a number of each row by a constant of the row's length."""
     bundle = Bundle(np.random.default_rng(3))
-    constant = bundle.constant(bundle.int8(held), Quantization((0.25,), (3,)))
-    bundle.add(kind(), bundle.activation(source, Quantization((0.25,), (-9,))), constant, quantization=OUTPUT)
+    constant = bundle.constant(bundle.int8((1, 1, 32)), Quantization((0.25,), (3,)))
+    bundle.add(kind(), bundle.activation((1, 12, 1), Quantization((0.25,), (-9,))), constant, quantization=OUTPUT)
     net = check_net(bundle.net())
     assert "differ" in str(ARRAY.refusal(net, net.ops[0]))
 
 
 @pytest.mark.parametrize("constant", [None, 0, 1])
 @pytest.mark.parametrize("kind", [Add, Subtract, Multiply])
-def test_operands_that_broadcast_are_exact_or_refused(
-    kind: type[Add | Subtract | Multiply], constant: int | None
-) -> None:
+def test_operands_that_broadcast_are_exact(kind: type[Add | Subtract | Multiply], constant: int | None) -> None:
     """The array reads nothing but its operands, whichever of both has a single row or column."""
-    random, taken = np.random.default_rng(3), 0
+    random = np.random.default_rng(3)
     for shapes in product(product((1,), (1, 3), (1, 4), (8,)), repeat=2):
         bundle = Bundle(random)
         operands = [
@@ -114,11 +108,9 @@ def test_operands_that_broadcast_are_exact_or_refused(
         ]
         bundle.add(kind(), *operands, quantization=OUTPUT)
         net = check_net(bundle.net())
-        if ARRAY.refusal(net, net.ops[0]) is None:
-            values = evaluate(net, [bundle.int8(net.tensor(name).shape) for name in net.inputs])
-            assert np.array_equal(on_the_array(net, values), values[net.outputs[0]]), shapes
-            taken += 1
-    assert taken
+        assert ARRAY.refusal(net, net.ops[0]) is None
+        values = evaluate(net, [bundle.int8(net.tensor(name).shape) for name in net.inputs])
+        assert np.array_equal(on_the_array(net, values), values[net.outputs[0]]), shapes
 
 
 def on_the_array(net: Net, values: Mapping[str, np.ndarray]) -> np.ndarray:

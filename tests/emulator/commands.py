@@ -255,7 +255,9 @@ def _add(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command
         sram[command.parameters :][:32].view("<i4")[[2, 5]] = random.integers(-12, -6), random.integers(-2, 3)
         sram[command.parameters :][:32].view("<i4")[7] = random.integers(-12, 0)
     in_place = {name.replace("input", "output"): getattr(command, name) for name in _INPUT_PLACE}
-    return replace(command, **in_place) if random.random() < 0.3 else command
+    strides = (f"{operand}_{axis}_stride" for operand in ("input", "second") for axis in ("row", "pixel"))
+    broadcast = {stride: 0 for stride in strides if random.random() < 0.2}
+    return replace(command, **(in_place if random.random() < 0.3 else broadcast))
 
 
 def _pool(random: np.random.Generator, shelf: Shelf, sram: np.ndarray) -> Command:

@@ -28,23 +28,14 @@ LARGEST_PRODUCT_SHIFT = 14
 """The largest left shift of a product in 32 bits."""
 
 
-def repeated(net: Net, op: Op) -> str | None:
-    """The operand of an addition that broadcasts to several rows or pixels of the other operand, or None."""
+def broadcasts(net: Net, op: Op) -> bool:
+    """True if strides of 0 spread each operand over the result. A constant may lack leading axes, but is no scalar."""
     made = net.tensor(op.output).shape
-    for name, other in (op.inputs, op.inputs[::-1]):
-        shape = net.tensor(name).shape
-        if net.tensor(other).shape == made and len(shape) == len(made) and shape != made and _fits(shape, made):
-            return name
-    return None
-
-
-def is_held(net: Net, op: Op, constant: str) -> bool:
-    """True if the array can add a constant to an activation of the result's shape: one pixel for all others, or for a
-    row or a column of an image."""
-    made, shape = net.tensor(op.output).shape, net.tensor(constant).shape
-    if any(net.tensor(name).shape != made for name in net.activations(op)):
-        return False
-    return len(shape) <= len(made) and _fits(_padded(shape, len(made)), made) and net.tensor(constant).elements > 1
+    return all(
+        _fits(_padded(each.shape, len(made)), made)
+        and (each.elements > 1 if each.name in net.constants else len(each.shape) == len(made))
+        for each in map(net.tensor, op.inputs)
+    )
 
 
 def _padded(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -54,7 +45,7 @@ def _padded(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
 def _fits(shape: tuple[int, ...], made: tuple[int, ...]) -> bool:
     """True if all channels are there, and strides of 0 reach the other pixels."""
     image = len(shape) == 4 and shape[0] == made[0]
-    return shape[-1:] == made[-1:] and (image or shape[:-1] == (1,) * (len(shape) - 1))
+    return shape == made or (shape[-1:] == made[-1:] and (image or shape[:-1] == (1,) * (len(shape) - 1)))
 
 
 def held_bytes(net: Net, op: Op, plane: Plane) -> int:
@@ -70,11 +61,16 @@ def _plane(shape: tuple[int, ...], made: tuple[int, ...]) -> Plane:
     return Plane.of(Box.whole(_padded(shape, len(made))))
 
 
-def second_operand(tile: Tile) -> tuple[Operand, tuple[ConstantArray, ...]]:
-    """The second operand of an addition; of a constant operand only the part for the tile."""
-    box, plane = tile.output.box, Plane.of(tile.output.box)
-    if len(tile.inputs) > 1:
-        return _once_for_all(tile.inputs[1], plane), ()
+def operands(tile: Tile) -> tuple[tuple[Operand, ...], tuple[ConstantArray, ...]]:
+    """Both operands of an addition; of a constant operand only the part for the tile, behind the activation."""
+    plane = Plane.of(tile.output.box)
+    other, held = ((), ()) if len(tile.inputs) > 1 else _held(tile)
+    return tuple(_once_for_all(each, plane) for each in (*tile.inputs, *other)), held
+
+
+def _held(tile: Tile) -> tuple[tuple[Operand], tuple[ConstantArray]]:
+    """The part of the constant operand for the tile, and the array of it."""
+    box = tile.output.box
     symbol = f"{tile.name}_operand"
     name = next(each for each in tile.op.inputs if each in tile.net.constants)
     shape = _padded(tile.net.tensor(name).shape, len(box.shape))
@@ -83,8 +79,7 @@ def second_operand(tile: Tile) -> tuple[Operand, tuple[ConstantArray, ...]]:
     part = tile.net.constants[name].reshape(shape)[taken.slices]
     own = Plane.of(taken)
     held = ConstantArray(symbol, np.ascontiguousarray(part), 1, "a constant operand")
-    operand = Operand(tile.net.tensor(name), taken, Address(symbol), own.width * own.channels, own.channels)
-    return _once_for_all(operand, plane), (held,)
+    return (Operand(tile.net.tensor(name), taken, Address(symbol), own.width * own.channels, own.channels),), (held,)
 
 
 def _once_for_all(operand: Operand, made: Plane) -> Operand:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from npukit.accel.geometry import Plane, window_of
 from npukit.accel.interface import Address, Commands, ConstantArray, Field, Lowered, Operand, Struct, Tile
-from npukit.accel.mac_array.additions import addition_block, repeated, second_operand
+from npukit.accel.mac_array.additions import addition_block, operands
 from npukit.accel.mac_array.blended import Blended
 from npukit.accel.mac_array.cycles import ADDITIONS, Figures, along_pixels, patch_of
 from npukit.accel.mac_array.filters import Filter, KnownFilters
@@ -123,10 +123,9 @@ def _blended(tile: Tile, figures: Figures, _: KnownFilters) -> Lowered:
 
 
 def _addition(tile: Tile, _: Figures, __: KnownFilters) -> Lowered:
-    symbol, (first, *others) = f"{tile.name}_addition", tile.net.activations(tile.op)
-    if first == repeated(tile.net, tile.op):
-        first, tile = others[0], replace(tile, inputs=tile.inputs[::-1])
-    second, held = second_operand(tile)
+    symbol, first = f"{tile.name}_addition", next(iter(tile.net.activations(tile.op)))
+    inputs, held = operands(tile)
+    tile, second = replace(tile, inputs=inputs), inputs[1]
     fields: Fields = (
         ("kind", "MAC_ARRAY_ADD"),
         *((("flags", "MAC_ARRAY_PRODUCT"),) if tile.op.kind == Multiply.kind else ()),

@@ -7,7 +7,7 @@ from math import prod
 
 from npukit.accel.geometry import window_of
 from npukit.accel.groups import groups_of
-from npukit.accel.mac_array.additions import LARGEST_PRODUCT_SHIFT, adds_exactly, is_held, repeated
+from npukit.accel.mac_array.additions import LARGEST_PRODUCT_SHIFT, adds_exactly, broadcasts
 from npukit.accel.mac_array.blended import refusal_of_resize
 from npukit.accel.mac_array.cycles import Figures
 from npukit.accel.mac_array.filters import filter_of
@@ -42,7 +42,7 @@ def refusal(net: Net, op: Op, figures: Figures) -> str | None:
         return "what is added to its results is constant"
     if set(op.parts[1].inputs) <= set(op.parts[0].outputs):
         return "its results are added to themselves"
-    if repeated(net, op.parts[1]):
+    if len({net.tensor(name).shape for name in (*op.parts[1].inputs, op.output)}) > 1:
         return "what is added to its results is of another shape"
     main = op.parts[0]
     in_parts = isinstance(main.attributes, Conv2d | Dense) and parts_for(net, main, figures)
@@ -128,7 +128,7 @@ def _same_shapes(net: Net, op: Op, _: Figures) -> str | None:
     shapes, constants = [net.tensor(name).shape for name in op.inputs], [n for n in op.inputs if n in net.constants]
     if any(net.tensor(name).dtype != "int8" for name in constants):
         return "one operand is a constant that is not int8"
-    if shapes[0] == shapes[1] or (is_held(net, op, constants[0]) if constants else repeated(net, op)):
+    if broadcasts(net, op):
         return None
     return f"shapes {shapes[0]} and {shapes[1]} differ"
 
