@@ -37,12 +37,20 @@ def heads(x: Any, weights: Any) -> Any:
     return op.permute_dims(op.reshape(op.matmul(x, weights), (6, 3, 16)), (1, 0, 2))
 
 
+def windows(x: Any, y: Any) -> Any:
+    """The product of an attention in windows as an exporter writes it: TVM cannot solve its places."""
+    made = op.permute_dims(op.reshape(op.matmul(x, y), (16, 2, 4, 1, 1, 16)), (4, 0, 1, 2, 5, 3))
+    apart = op.permute_dims(op.reshape(made, (1, 16, 2, 4, 16)), (0, 1, 3, 2, 4))
+    return nn.relu(op.reshape(apart, (1, 16, 4, 32)))
+
+
 KERNELS: dict[str, tuple[Callable[..., Any], tuple[Shape, ...]]] = {
     "softmax": (lambda x: nn.softmax(x, axis=-1), (ROWS,)),
     "softmax of channels": (lambda x: nn.softmax(x, axis=1), (ROWS,)),
     "layer norm": (lambda x, s, t: nn.layer_norm(x, s, t, axes=[-1]), (ROWS, (8,), (8,))),
     "channel shuffle": (shuffled, (ROWS, (8, 3, 3, 3))),
     "heads": (heads, ((6, 1, 16), (16, 48))),
+    "windows": (windows, ((32, 4, 4), (32, 4, 16))),
 }
 WHOLE = ("softmax of channels",)
 """Kernels that take numbers of all rows for each."""

@@ -164,9 +164,10 @@ def _split(schedule: Any, loops: Sequence[Any], factors: Sequence[int]) -> tuple
 
 
 def _try(primitive: Any, *arguments: Any) -> bool:
+    """True if the primitive applies. Index expressions that TVM cannot solve are a ValueError."""
     try:
         primitive(*arguments)
-    except s_tir.ScheduleError:
+    except (s_tir.ScheduleError, ValueError):
         return False
     return True
 
