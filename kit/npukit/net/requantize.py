@@ -30,6 +30,8 @@ SATURATES = 512.0
 
 LONGEST_RIGHT_SHIFT = -14
 """The smallest shift whose factor keeps 17 bits without the shift: an error of at most 1/1000 of a result's step."""
+WEIGHTS_OF_A_LINE = range(127, 63, -1)
+"""Weights tried for the slope of a line: smaller weights leave fewer bits for the rounding."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from npukit.net.importer.assembly import AxesView
 from npukit.net.importer.site import Site
 from npukit.net.ops import DepthwiseConv2d, Lookup
 from npukit.net.passes.tabled import MOST_TABLE_BYTES
+from npukit.net.requantize import WEIGHTS_OF_A_LINE
 from npukit.net.tables import EVERY
 from npukit.net.tensor import Quantization
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from npukit.net.importer.walk import Walk
 
 _IMAGE = 4
-_LARGEST, _LEAST = 127, 64
-"""Limits of the weights of a filter."""
 _FINEST = 2.0**-12
 """The smallest unit of a filter's sums, in units of its results: smaller ones need more than the bits of a bias."""
 _CLOSE = 1e-3
@@ -56,7 +55,7 @@ def _line(steps: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _units(slopes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """The unit of each channel's sums, with a weight within the limits, whose multiple is nearest to the offset."""
-    units = np.maximum(np.abs(slopes) / np.arange(_LARGEST, _LEAST - 1, -1)[:, None], _FINEST)
+    units = np.maximum(np.abs(slopes) / np.array(WEIGHTS_OF_A_LINE)[:, None], _FINEST)
     wrong = np.abs(np.rint(offsets / units) * units - offsets)
     return units[wrong.argmin(axis=0), np.arange(len(slopes))]
 

@@ -1,8 +1,8 @@
 """Functions of a byte that lie on a line, as depthwise convolutions of one pixel: weight, bias and scale of a channel.
 
 The values beyond the ends of a line are clamped. Any line between the halves around all results gives these results;
-the middle of all such lines is the safest from the filter's two roundings. Tables of two roundings themselves may need
-the very factor that made them.
+the middle of all such lines is the safest from the filter's roundings. Tables made by two roundings may need the very
+factor that made them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ import numpy as np
 from npukit.net.net import CORE, NO_WORK, Net, Op
 from npukit.net.ops import Attributes, DepthwiseConv2d, Lookup, Pair, Reshape, Select
 from npukit.net.passes.simplify import without_unread
-from npukit.net.requantize import factor_of_products, rescale
+from npukit.net.requantize import WEIGHTS_OF_A_LINE, factor_of_products, rescale
 from npukit.net.tables import EVERY
 from npukit.net.tensor import Quantization, Tensor
 
-_LARGEST, _LEAST = 127, 64
-"""Limits of the weights tried: smaller weights leave fewer bits for the first rounding."""
 _STEEPEST = 64.0
 """The steepest line tried, in results for a step of the input."""
 _THIRDS = 60
@@ -95,12 +93,12 @@ def line_filter(tables: np.ndarray, ends: Ends, factors: Sequence[Factor]) -> Li
 def _ways(table: np.ndarray, ends: Ends, factor: Factor, line: tuple[float, float]) -> Iterator[tuple[int, int, float]]:
     """Weights, biases and scales to try for a channel with a line."""
     (weight, scale), (slope, offset) = factor, line
-    if abs(weight) <= _LARGEST:
+    if abs(weight) <= WEIGHTS_OF_A_LINE[0]:
         yield weight, 0, scale
     if isnan(offset):
         return
     from_zero = offset + slope * ends.source.zero_point - ends.made.zero_point
-    for weight in range(_LARGEST, _LEAST - 1, -1):
+    for weight in WEIGHTS_OF_A_LINE:
         unit = abs(slope) / weight or 1.0
         signed, bias = int(weight * np.sign(slope)), round(from_zero / unit)
         for moved in (bias, bias - 1, bias + 1):
