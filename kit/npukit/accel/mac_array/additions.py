@@ -53,12 +53,13 @@ def held_bytes(net: Net, op: Op, plane: Plane) -> int:
     name = next((each for each in op.inputs if each in net.constants), None)
     if name is None:
         return 0
-    own = _plane(net.tensor(name).shape, net.tensor(op.output).shape)
+    own = plane_of(net, op, name)
     return (plane.height if own.height > 1 else 1) * (plane.width if own.width > 1 else 1) * plane.channels
 
 
-def _plane(shape: tuple[int, ...], made: tuple[int, ...]) -> Plane:
-    return Plane.of(Box.whole(_padded(shape, len(made))))
+def plane_of(net: Net, op: Op, name: str) -> Plane:
+    """The plane of an addition's operand, before it broadcasts."""
+    return Plane.of(Box.whole(_padded(net.tensor(name).shape, len(net.tensor(op.output).shape))))
 
 
 def operands(tile: Tile) -> tuple[tuple[Operand, ...], tuple[ConstantArray, ...]]:

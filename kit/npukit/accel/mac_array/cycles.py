@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from npukit.accel.geometry import Plane, Window, depth_of, window_of
+from npukit.accel.mac_array.additions import plane_of
 from npukit.board.board import AcceleratorSlot
-from npukit.net.box import Box
 from npukit.net.net import Net, Op
 
 ADDITIONS = ("add", "subtract", "multiply")
@@ -177,19 +177,12 @@ def patch_of(net: Net, op: Op) -> Patch:
     return Patch.of(window, summed, dense=summed == channels)
 
 
-def _width(net: Net, name: str, rank: int) -> int:
-    """The pixels of a row of an operand that broadcasts to `rank` axes."""
-    shape = net.tensor(name).shape
-    return Plane.of(Box.whole((1,) * (rank - len(shape)) + shape)).width
-
-
 def cycles_of(net: Net, op: Op, plane: Plane, figures: Figures, *, nibbles: bool = False) -> int:
     """Cycles of the command for a plane of the op's output. `nibbles`: the weights are stored in 4 bits."""
     main, residual = op.parts[0], len(op.parts) > 1
     kind, window = main.kind, window_of(net, main)
     if kind in ADDITIONS:
-        rank = len(net.tensor(main.output).shape)
-        return figures.addition(plane, by_pixel=any(_width(net, name, rank) == 1 for name in main.inputs))
+        return figures.addition(plane, by_pixel=any(plane_of(net, main, name).width == 1 for name in main.inputs))
     if kind in ("depthwise_conv2d", "mean"):
         return figures.depthwise(plane, window, Flags(residual=residual, nibbles=nibbles))
     if kind in ("average_pool", "max_pool"):
